@@ -1,9 +1,10 @@
-//! What finding, checking and vouching for a call costs, and what the file tools cost on large
-//! files, each next to a peer.
+//! What finding, checking and vouching for a call costs, what a command costs, and what the file tools
+//! cost on large files, each next to a peer.
 //!
 //! Run by `bench/tools/run`. Subjects take turns, so that whatever the machine does meanwhile
 //! happens to all of them.
 
+mod commands;
 mod dispatch;
 mod files;
 
@@ -80,6 +81,7 @@ fn main() -> Result<(), Failed> {
         .enable_all()
         .build()?;
     let mut subjects = runtime.block_on(dispatch::measure(rounds))?;
+    subjects.extend(runtime.block_on(commands::measure(rounds))?);
     subjects.extend(runtime.block_on(files::measure(rounds.div_ceil(10)))?);
     for subject in &subjects {
         println!(
