@@ -15,7 +15,7 @@ use holdfast_contract::time::rfc3339;
 use holdfast_reliability::guard::attribution_log::AttributionLog;
 use holdfast_reliability::guard::{
     Advice, AttributionEntry, BlockCode, CallIdentity, FailureKind, GuardAction, GuardConfig,
-    GuardStore, KeptIdentity, TurnKey, Verdict, attribute_model, error_suffix, output_suffix,
+    GuardStore, KeptIdentity, Sent, TurnKey, Verdict, attribute_model, error_suffix, output_suffix,
 };
 use holdfast_reliability::store::StoreFuture;
 use holdfast_reliability::store::memory::MemoryGuardStore;
@@ -168,11 +168,15 @@ impl ToolGuard {
 
     /// Whether a call may run: nothing, or why not.
     #[napi]
-    pub fn check(&self, call: &GuardedCall) -> Result<Option<Refusal>> {
+    pub fn check(&self, call: &mut GuardedCall) -> Result<Option<Refusal>> {
         run(|| {
             let identity = call.identity.identity();
-            let verdict = now(self.turns.check(&call.turn, &identity, &self.config))?;
-            Ok(match verdict {
+            let checked = now(self.turns.check(&call.turn, &identity, &self.config))?;
+            call.identity.set_sent(Sent {
+                failures_seen: Some(checked.failures_seen),
+                ..Sent::default()
+            });
+            Ok(match checked.verdict {
                 Verdict::Run => None,
                 Verdict::Block(block) => Some(Refusal {
                     code: block.code.as_str().to_owned(),

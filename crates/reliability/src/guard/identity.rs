@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::hash::{Hash64, Hash128};
+use super::rounds::Sent;
 use super::text::NAME_CHARS_MAX;
 use crate::arguments::CanonicalArguments;
 use crate::canonical::{CanonicalOptions, Empty, FieldNames, write_canonical};
@@ -28,6 +29,7 @@ pub struct CallIdentity<'a> {
     /// "`limit` must not be null" and then leaves `limit` out has made a different attempt, and may
     /// not be refused for the old one.
     pub(super) form: Hash64,
+    pub(super) sent: Sent,
 }
 
 impl<'a> CallIdentity<'a> {
@@ -64,7 +66,15 @@ impl<'a> CallIdentity<'a> {
             tool,
             call,
             form,
+            sent: Sent::default(),
         }
+    }
+
+    /// The same call, with what its host knows of the response it came in.
+    #[must_use]
+    pub fn sent(mut self, sent: Sent) -> Self {
+        self.sent = sent;
+        self
     }
 
     /// Whether both are the same tool with the same arguments.
@@ -100,9 +110,15 @@ pub struct KeptIdentity {
     tool: Hash64,
     call: Hash128,
     form: Hash64,
+    sent: Sent,
 }
 
 impl KeptIdentity {
+    /// What its host knows of the response it came in.
+    pub fn set_sent(&mut self, sent: Sent) {
+        self.sent = sent;
+    }
+
     /// The identity.
     pub fn identity(&self) -> CallIdentity<'_> {
         CallIdentity {
@@ -110,6 +126,7 @@ impl KeptIdentity {
             tool: self.tool,
             call: self.call,
             form: self.form,
+            sent: self.sent,
         }
     }
 }
@@ -122,6 +139,7 @@ impl From<CallIdentity<'_>> for KeptIdentity {
             tool: identity.tool,
             call: identity.call,
             form: identity.form,
+            sent: identity.sent,
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     Advice, Block, BlockCode, CallIdentity, ExitDigest, GuardAction, GuardConfig, GuardStore,
-    Observation, OutputDigest, TurnKey, Verdict, decorate_error,
+    Observation, OutputDigest, Sent, TurnKey, Verdict, decorate_error,
 };
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::exchange::Exchanged;
@@ -55,15 +55,15 @@ impl<S: Service> Guard<S> {
         turn: &TurnKey,
         identity: &CallIdentity<'_>,
         config: &GuardConfig,
-    ) -> Verdict {
+    ) -> (Verdict, Option<u32>) {
         match self.store.check(turn, identity, config).await {
-            Ok(verdict) => verdict,
+            Ok(checked) => (checked.verdict, Some(checked.failures_seen)),
             Err(error) => {
                 self.runtime.tell(&Event::StoreTrouble {
                     what: "guard check",
                     error: &error,
                 });
-                Verdict::Run
+                (Verdict::Run, None)
             }
         }
     }
@@ -147,7 +147,12 @@ impl<S: Service> Service for Guard<S> {
         let turn = turn_of(call);
         let name = call.envelope.tool_name.clone();
         let identity = call.identity(&name);
-        let verdict = self.verdict(&turn, &identity, &config).await;
+        let (verdict, failures_seen) = self.verdict(&turn, &identity, &config).await;
+        let identity = identity.sent(Sent {
+            response: call.envelope.payload.tool_step.map(|step| step.iteration),
+            failures_seen,
+            mutating: call.policy.mutating,
+        });
         let began_ms = self.runtime.clock.now_ms();
         let reply = match (verdict, call.modes.guard) {
             (Verdict::Block(block), Mode::Enforce) => match self.recorded(call).await {

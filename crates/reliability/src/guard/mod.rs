@@ -72,6 +72,7 @@ mod hash;
 mod identity;
 mod layer;
 mod output;
+mod rounds;
 mod signature;
 mod state;
 mod store;
@@ -89,9 +90,10 @@ pub use failures::{FAILURES_KEPT_MAX, FORMS_KEPT_MAX, VALIDATION_TOOLS_KEPT_MAX}
 pub use identity::{CallIdentity, KeptIdentity};
 pub use layer::Guard;
 pub use output::{ExitDigest, OutputDigest};
+pub use rounds::Sent;
 pub use signature::{ErrorSignature, SIGNATURE_BYTES_MAX};
 pub use state::{STATE_VERSION, TurnState};
-pub use store::{GuardStore, IMPLICIT_TURN_IDLE_MS, TURN_IDLE_MS_MAX, TURNS_MAX, TurnKey};
+pub use store::{Checked, GuardStore, IMPLICIT_TURN_IDLE_MS, TURN_IDLE_MS_MAX, TURNS_MAX, TurnKey};
 pub use text::{
     NON_RETRYABLE_TAG, TOOL_ERROR_LIMIT_TAG, decorate_error, decorate_output, error_suffix,
     output_suffix,

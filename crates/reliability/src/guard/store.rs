@@ -1,6 +1,6 @@
 //! Where turns are kept.
 
-use crate::guard::{Advice, CallIdentity, GuardConfig, Observation, Verdict};
+use crate::guard::{Advice, CallIdentity, GuardConfig, Observation, TurnState, Verdict};
 use crate::store::StoreFuture;
 
 /// Which turn a call belongs to.
@@ -31,6 +31,25 @@ impl TurnKey {
     }
 }
 
+/// What the guard says before a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// Whether it may run.
+    pub verdict: Verdict,
+    /// The failures of its turn so far, for [`Sent::failures_seen`](crate::guard::Sent).
+    pub failures_seen: u32,
+}
+
+impl Checked {
+    /// What a turn says of a call.
+    pub fn of(turn: &TurnState, call: &CallIdentity<'_>, config: &GuardConfig) -> Self {
+        Self {
+            verdict: turn.check(call, config),
+            failures_seen: turn.failures_seen(),
+        }
+    }
+}
+
 /// Keeps the loop guard's turns.
 pub trait GuardStore: Send + Sync {
     /// Asks before a call.
@@ -39,7 +58,7 @@ pub trait GuardStore: Send + Sync {
         turn: &'a TurnKey,
         call: &'a CallIdentity<'a>,
         config: &'a GuardConfig,
-    ) -> StoreFuture<'a, Verdict>;
+    ) -> StoreFuture<'a, Checked>;
 
     /// Tells after a call, with how long it took.
     fn observe<'a>(

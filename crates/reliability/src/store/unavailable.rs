@@ -16,7 +16,7 @@ use super::{
 use crate::breaker::{
     BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome,
 };
-use crate::guard::{Advice, CallIdentity, GuardConfig, GuardStore, Observation, TurnKey, Verdict};
+use crate::guard::{Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, TurnKey};
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::SharedRecord;
 use crate::idempotency::transition::{ClaimRequest, Finalisation, Refused};
@@ -154,7 +154,7 @@ impl GuardStore for UnavailableStore {
         _: &'a TurnKey,
         _: &'a CallIdentity<'a>,
         _: &'a GuardConfig,
-    ) -> StoreFuture<'a, Verdict> {
+    ) -> StoreFuture<'a, Checked> {
         self.refuse()
     }
 

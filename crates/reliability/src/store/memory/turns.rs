@@ -8,8 +8,8 @@ use lru::LruCache;
 use parking_lot::Mutex;
 
 use crate::guard::{
-    Advice, CallIdentity, GuardConfig, GuardStore, Observation, TURNS_MAX, TurnKey, TurnState,
-    Verdict,
+    Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, TURNS_MAX, TurnKey,
+    TurnState,
 };
 use crate::store::StoreFuture;
 
@@ -56,8 +56,10 @@ impl GuardStore for MemoryGuardStore {
         turn: &'a TurnKey,
         call: &'a CallIdentity<'a>,
         config: &'a GuardConfig,
-    ) -> StoreFuture<'a, Verdict> {
-        StoreFuture::ready(Ok(self.with_turn(turn, |state| state.check(call, config))))
+    ) -> StoreFuture<'a, Checked> {
+        StoreFuture::ready(Ok(
+            self.with_turn(turn, |state| Checked::of(state, call, config))
+        ))
     }
 
     fn observe<'a>(

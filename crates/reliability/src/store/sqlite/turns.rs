@@ -9,8 +9,8 @@ use super::SqliteState;
 use super::errors::StepResult;
 use super::writer::{Durability, Step};
 use crate::guard::{
-    Advice, CallIdentity, GuardConfig, GuardStore, Observation, TURNS_MAX, TurnKey, TurnState,
-    Verdict,
+    Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, TURNS_MAX, TurnKey,
+    TurnState,
 };
 use crate::store::{StoreError, StoreFuture, StoreResult};
 
@@ -127,10 +127,13 @@ impl GuardStore for SqliteState {
         turn: &'a TurnKey,
         call: &'a CallIdentity<'a>,
         config: &'a GuardConfig,
-    ) -> StoreFuture<'a, Verdict> {
-        async move { Ok(self.load_turn(turn).await?.state.check(call, config)) }
-            .boxed()
-            .into()
+    ) -> StoreFuture<'a, Checked> {
+        async move {
+            let stored = self.load_turn(turn).await?;
+            Ok(Checked::of(&stored.state, call, config))
+        }
+        .boxed()
+        .into()
     }
 
     fn observe<'a>(

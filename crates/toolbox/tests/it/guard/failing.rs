@@ -1,8 +1,11 @@
 //! Calls that fail: layers A, B and C.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use holdfast_contract::{Effect, PermissionTier, Status, ToolError, ToolResult};
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use holdfast_contract::{Effect, PermissionTier, Status, Tool, ToolContext, ToolError, ToolResult};
 use holdfast_testkit::{Reaction, ScriptedTool};
 use serde_json::{Value, json};
 
@@ -388,5 +391,76 @@ async fn a_model_whose_server_reuses_ids_is_still_cut_off() {
         }
         assert_eq!((tool.executions(), &*codes[0]), (1, code));
         assert!(codes.iter().any(|found| found == end), "{name}: {codes:?}");
+    }
+}
+
+/// Reads nothing, after a while.
+struct Missing;
+
+#[async_trait]
+impl Tool for Missing {
+    fn name(&self) -> &str {
+        "read"
+    }
+
+    fn description(&self) -> &str {
+        "Reads."
+    }
+
+    fn parameters_schema(&self) -> Value {
+        json!({"type": "object", "properties": {"path": {"type": "string"}}})
+    }
+
+    fn permission_tier(&self) -> PermissionTier {
+        PermissionTier::ReadOnly
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::None
+    }
+
+    async fn execute(&self, _: &Value, _: &ToolContext) -> Result<ToolResult, ToolError> {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        Err(ToolError::coded("not_found", "there is no such file"))
+    }
+}
+
+/// An agent looks in six places at once, and what it looks for is in none of them.
+#[tokio::test(start_paused = true)]
+async fn a_batch_of_failing_reads_ends_no_turn() {
+    // The host numbers its responses, or sends the calls of one together.
+    for named in [true, false] {
+        let harness = Build::new(&Arc::new(Missing)).stack();
+        let call = |path: String, response: u64, index: u64| {
+            let call = in_turn("read", json!({ "path": path }));
+            if named {
+                call.step("run", response, index)
+            } else {
+                call
+            }
+        };
+        for response in 0..3 {
+            let path = |index| format!("dir-{response}/{index}");
+            let calls: Vec<Ask> = (0..6)
+                .map(|index| call(path(index), response, index))
+                .collect();
+            let results = join_all(calls.iter().map(|call| harness.call(call))).await;
+            for result in results {
+                assert_eq!(error_of(&result).0, "not_found", "named: {named}");
+            }
+        }
+        // Three responses failed. The fourth and the fifth end the turn.
+        let mut codes = Vec::new();
+        for response in 3..6 {
+            let result = harness
+                .call(&call(format!("x-{response}"), response, 0))
+                .await;
+            codes.push(error_of(&result).0.to_owned());
+        }
+        assert_eq!(
+            codes,
+            ["not_found", "not_found", "tool_error_limit"],
+            "named: {named}"
+        );
     }
 }

@@ -8,7 +8,7 @@ use holdfast_reliability::breaker::{
     Admission, BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome,
 };
 use holdfast_reliability::guard::{
-    Advice, CallIdentity, GuardConfig, GuardStore, Observation, TurnKey, Verdict,
+    Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, TurnKey,
 };
 use holdfast_reliability::store::StoreFuture;
 use holdfast_reliability::store::memory::{MemoryBreakerStore, MemoryGuardStore};
@@ -90,7 +90,7 @@ impl GuardStore for TurnHandle {
         turn: &'a TurnKey,
         call: &'a CallIdentity<'a>,
         config: &'a GuardConfig,
-    ) -> StoreFuture<'a, Verdict> {
+    ) -> StoreFuture<'a, Checked> {
         async move {
             let apply = || at_once(self.store.check(turn, call, config));
             self.line.carry("guard check", apply).await?
