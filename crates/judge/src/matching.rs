@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::reading::Simple;
-use crate::rules::{Checked, Rule};
+use crate::rules::{Checked, Pattern, Rule};
 use crate::word::Word;
 
 /// How surely a command meets a rule.
@@ -67,7 +67,7 @@ impl Checked {
         {
             return false;
         }
-        let fed = |input: &regex::Regex| {
+        let fed = |input: &Pattern| {
             input.is_match(&line) || simple.fed.iter().any(|it| input.is_match(it))
         };
         self.input.as_ref().is_none_or(fed)

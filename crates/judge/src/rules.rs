@@ -1,6 +1,7 @@
 //! Rules as data, as they stand in `rules.yaml` and in a user's configuration.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
@@ -119,11 +120,40 @@ pub struct RuleSet {
 #[derive(Debug, Clone)]
 pub(crate) struct Checked {
     pub(crate) rule: Rule,
-    pub(crate) arg: Option<Regex>,
-    pub(crate) line: Option<Regex>,
-    pub(crate) unless: Option<Regex>,
-    pub(crate) input: Option<Regex>,
-    pub(crate) target: Option<Regex>,
+    pub(crate) arg: Option<Pattern>,
+    pub(crate) line: Option<Pattern>,
+    pub(crate) unless: Option<Pattern>,
+    pub(crate) input: Option<Pattern>,
+    pub(crate) target: Option<Pattern>,
+}
+
+/// A regular expression that is compiled when it is first asked: most rules never are.
+#[derive(Debug, Clone)]
+pub(crate) struct Pattern {
+    source: String,
+    built: OnceLock<Result<Regex, String>>,
+}
+
+impl Pattern {
+    fn of(source: &Option<String>) -> Option<Self> {
+        source.clone().map(|source| Self {
+            source,
+            built: OnceLock::new(),
+        })
+    }
+
+    fn built(&self) -> &Result<Regex, String> {
+        self.built.get_or_init(|| {
+            let mut builder = RegexBuilder::new(&self.source);
+            let built = builder.size_limit(REGEX_BYTES_MAX).build();
+            built.map_err(|why| why.to_string())
+        })
+    }
+
+    /// Whether a text fits. Rules of a configuration are compiled when it is read, and a test compiles ours.
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.built().as_ref().is_ok_and(|it| it.is_match(text))
+    }
 }
 
 impl RuleSet {
@@ -138,6 +168,13 @@ impl RuleSet {
         if rules.len() > USER_RULES_MAX {
             return Err(RuleError::TooMany(rules.len()));
         }
+        let set = Self::unchecked(rules)?;
+        set.rules.iter().try_for_each(Checked::compile)?;
+        Ok(set)
+    }
+
+    /// The same for rules whose regular expressions are known to be right.
+    pub(crate) fn unchecked(rules: Vec<Rule>) -> Result<Self, RuleError> {
         let checked: Result<Vec<_>, _> = rules.into_iter().map(Checked::new).collect();
         checked.map(|rules| Self { rules })
     }
@@ -198,26 +235,33 @@ impl Checked {
         if rule.program.iter().all(|it| it.trim().is_empty()) && rule.target.is_none() {
             return Err(RuleError::NoProgram(id));
         }
-        let regex = |field: &'static str, source: &Option<String>| {
-            let built = source.as_ref().map(|source| {
-                let built = RegexBuilder::new(source)
-                    .size_limit(REGEX_BYTES_MAX)
-                    .build();
-                built.map_err(|why| RuleError::Regex {
-                    id: id.clone(),
-                    field,
-                    why: why.to_string(),
-                })
-            });
-            built.transpose()
-        };
         Ok(Self {
-            arg: regex("arg", &rule.arg)?,
-            line: regex("line", &rule.line)?,
-            unless: regex("unless", &rule.unless)?,
-            input: regex("input", &rule.input)?,
-            target: regex("target", &rule.target)?,
+            arg: Pattern::of(&rule.arg),
+            line: Pattern::of(&rule.line),
+            unless: Pattern::of(&rule.unless),
+            input: Pattern::of(&rule.input),
+            target: Pattern::of(&rule.target),
             rule,
         })
+    }
+
+    fn compile(&self) -> Result<(), RuleError> {
+        let fields = [
+            ("arg", &self.arg),
+            ("line", &self.line),
+            ("unless", &self.unless),
+            ("input", &self.input),
+            ("target", &self.target),
+        ];
+        for (field, pattern) in fields {
+            if let Some(Err(why)) = pattern.as_ref().map(Pattern::built) {
+                return Err(RuleError::Regex {
+                    id: self.rule.id.clone(),
+                    field,
+                    why: why.clone(),
+                });
+            }
+        }
+        Ok(())
     }
 }

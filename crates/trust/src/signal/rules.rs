@@ -3,7 +3,7 @@
 //! A rule begins with one of its words. Those are found in one pass over the text; the rest of the
 //! rule is tried right behind each, anchored and over a bounded stretch, so that no text is slow.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use regex::Regex;
@@ -18,12 +18,35 @@ struct Compiled {
     words: AhoCorasick,
     /// By the number of a word: the rule it begins.
     rule_of: Vec<usize>,
-    rules: Vec<(SignalKind, f64, Regex)>,
+    rules: Vec<(SignalKind, f64, Rest)>,
+}
+
+/// What stands behind a rule's word. Compiled when that word is first found: most texts have none.
+struct Rest {
+    source: &'static str,
+    regex: OnceLock<Regex>,
+}
+
+impl Rest {
+    #[expect(
+        clippy::expect_used,
+        reason = "constant patterns, compiled by a test of this module"
+    )]
+    fn regex(&self) -> &Regex {
+        self.regex.get_or_init(|| {
+            let whole = PARTS
+                .iter()
+                .fold(self.source.to_owned(), |rest, (name, part)| {
+                    rest.replace(name, part)
+                });
+            Regex::new(&format!(r"(?i)\A(?:{whole})")).expect("the pattern is valid")
+        })
+    }
 }
 
 #[expect(
     clippy::expect_used,
-    reason = "constant words and patterns, compiled by every test of this module"
+    reason = "constant words, built by every test of this module"
 )]
 static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
     let mut words = Vec::new();
@@ -34,11 +57,11 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
             words.push(*word);
             rule_of.push(number);
         }
-        let rest = PARTS.iter().fold((*rest).to_owned(), |rest, (name, part)| {
-            rest.replace(name, part)
-        });
-        let regex = Regex::new(&format!(r"(?i)\A(?:{rest})")).expect("the pattern is valid");
-        rules.push((*kind, *confidence, regex));
+        let rest = Rest {
+            source: rest,
+            regex: OnceLock::new(),
+        };
+        rules.push((*kind, *confidence, rest));
     }
     let words = AhoCorasick::builder()
         .ascii_case_insensitive(true)
@@ -71,7 +94,7 @@ pub(super) fn scan(text: &str, best: &mut Best) {
         *seen += 1;
         let end = text.floor_char_boundary(word.end() + REACH_BYTES);
         let behind = &text[word.end()..end];
-        if let Some(found) = rest.find(behind) {
+        if let Some(found) = rest.regex().find(behind) {
             let whole = &text[word.start()..word.end() + found.end()];
             best.note(*kind, *confidence, || excerpt(whole));
         }
@@ -92,4 +115,16 @@ pub(super) fn excerpt(found: &str) -> String {
         .filter(|sign| !sign.is_control())
         .take(EXCERPT_CHARS_MAX)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_is_valid() {
+        for (_, _, rest) in &COMPILED.rules {
+            assert!(!rest.regex().as_str().is_empty());
+        }
+    }
 }
