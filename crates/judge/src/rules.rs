@@ -135,9 +135,9 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    fn of(source: &Option<String>) -> Option<Self> {
-        source.clone().map(|source| Self {
-            source,
+    fn of(source: Option<&String>) -> Option<Self> {
+        source.map(|source| Self {
+            source: source.clone(),
             built: OnceLock::new(),
         })
     }
@@ -236,11 +236,11 @@ impl Checked {
             return Err(RuleError::NoProgram(id));
         }
         Ok(Self {
-            arg: Pattern::of(&rule.arg),
-            line: Pattern::of(&rule.line),
-            unless: Pattern::of(&rule.unless),
-            input: Pattern::of(&rule.input),
-            target: Pattern::of(&rule.target),
+            arg: Pattern::of(rule.arg.as_ref()),
+            line: Pattern::of(rule.line.as_ref()),
+            unless: Pattern::of(rule.unless.as_ref()),
+            input: Pattern::of(rule.input.as_ref()),
+            target: Pattern::of(rule.target.as_ref()),
             rule,
         })
     }
