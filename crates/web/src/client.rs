@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use holdfast_contract::{Cause, Clock, HostRule, PermissionTier, ToolError};
@@ -88,13 +88,21 @@ pub struct Page {
     pub body: Vec<u8>,
 }
 
+/// A client that is built when it is first used: that reads the system's hundreds of certificates.
+type Late = LazyLock<Result<Client, String>, Box<dyn FnOnce() -> Result<Client, String> + Send>>;
+
+fn built(late: &Late) -> Result<&Client, ToolError> {
+    late.as_ref()
+        .map_err(|why| ToolError::coded("no_http_client", why.clone()))
+}
+
 /// The client.
 #[derive(Debug, Clone)]
 pub struct WebClient {
     /// Connects to public addresses only.
-    strict: Client,
+    strict: Arc<Late>,
     /// For what was allowed by host and port: a resolver is told no port, so it can not tell them apart.
-    open: Client,
+    open: Arc<Late>,
     reach: Arc<Reach>,
     checked: Checked,
     time: Time,
@@ -112,7 +120,7 @@ impl fmt::Debug for Time {
 
 impl WebClient {
     /// A client that goes this far.
-    pub fn new(reach: Reach, timeout: Duration, clock: Arc<dyn Clock>) -> Result<Self, String> {
+    pub fn new(reach: Reach, timeout: Duration, clock: Arc<dyn Clock>) -> Self {
         Self::with_names(reach, timeout, clock, Checked::default())
     }
 
@@ -122,26 +130,32 @@ impl WebClient {
         timeout: Duration,
         clock: Arc<dyn Clock>,
         checked: Checked,
-    ) -> Result<Self, String> {
-        let builder = || {
-            holdfast_client::builder()
-                // What the model client may speak was not meant for others.
-                .http1_only()
-                .timeout(timeout)
-                // A proxy would resolve the name itself, out of our sight.
-                .no_proxy()
-                .referer(false)
-                .user_agent(concat!("holdfast/", env!("CARGO_PKG_VERSION")))
+    ) -> Self {
+        let late = |names: Option<Checked>| {
+            let build = move || {
+                let mut builder = holdfast_client::builder()
+                    // What the model client may speak was not meant for others.
+                    .http1_only()
+                    .timeout(timeout)
+                    // A proxy would resolve the name itself, out of our sight.
+                    .no_proxy()
+                    .referer(false)
+                    .user_agent(concat!("holdfast/", env!("CARGO_PKG_VERSION")));
+                if let Some(names) = names {
+                    builder = builder.dns_resolver(Arc::new(names));
+                }
+                let built = builder.build();
+                built.map_err(|error| format!("the HTTP client can not be built: {error}"))
+            };
+            Arc::new(Late::new(Box::new(build)))
         };
-        let broken = |error| format!("the HTTP client can not be built: {error}");
-        let strict = builder().dns_resolver(Arc::new(checked.clone()));
-        Ok(Self {
-            strict: strict.build().map_err(broken)?,
-            open: builder().build().map_err(broken)?,
+        Self {
+            strict: late(Some(checked.clone())),
+            open: late(None),
             reach: Arc::new(reach),
             checked,
             time: Time(clock),
-        })
+        }
     }
 
     /// An address as it was written, checked as far as that goes without asking anybody.
@@ -173,7 +187,7 @@ impl WebClient {
             return Err(denied("the address names no host".to_owned()));
         };
         match self.reach.as_ref() {
-            Reach::Origin(own) if own.origin() == url.origin() => return Ok(&self.open),
+            Reach::Origin(own) if own.origin() == url.origin() => return built(&self.open),
             Reach::Origin(own) => {
                 let (own, other) = (own.origin(), url.origin());
                 return Err(denied(format!(
@@ -183,7 +197,7 @@ impl WebClient {
                 )));
             }
             Reach::Public(allowed) if allowed.iter().any(|one| one.is(url)) => {
-                return Ok(&self.open);
+                return built(&self.open);
             }
             Reach::Public(_) => {}
         }
@@ -199,7 +213,7 @@ impl WebClient {
             let allowed = self.checked.check(host, address);
             allowed.map_err(|error| denied(error.to_string()))?;
         }
-        Ok(&self.strict)
+        built(&self.strict)
     }
 
     /// Fetches a page, following redirects as far as the rule for hosts goes.

@@ -42,7 +42,7 @@ impl WebFetchTool {
     ) -> Result<Self, String> {
         let reach = Reach::Public(config.allowed()?);
         let timeout = Duration::from_millis(WEB_TIMEOUT_MS);
-        let client = WebClient::with_names(reach, timeout, clock, checked)?;
+        let client = WebClient::with_names(reach, timeout, clock, checked);
         let most = config.fetch_chars_max.unwrap_or(WEB_TEXT_CHARS_MAX);
         Ok(Self {
             client,

@@ -96,7 +96,7 @@ pub fn provider(
     }
     // An administrator named the address, so it may be private. Queries and keys go there and nowhere else.
     let reach = Reach::Origin(url.clone());
-    let client = WebClient::new(reach, Duration::from_millis(WEB_TIMEOUT_MS), clock.clone())?;
+    let client = WebClient::new(reach, Duration::from_millis(WEB_TIMEOUT_MS), clock.clone());
     Ok(Arc::new(JsonServer {
         name,
         client,

@@ -334,7 +334,7 @@ async fn a_name_that_can_not_be_looked_up_is_the_callers() {
     // An address that was configured is ours.
     let own = reqwest::Url::parse(&nowhere).expect("an address");
     let wait = Duration::from_millis(WEB_TIMEOUT_MS);
-    let client = WebClient::new(Reach::Origin(own.clone()), wait, clock()).expect("a client");
+    let client = WebClient::new(Reach::Origin(own.clone()), wait, clock());
     let error = client.get(own, &HeaderMap::new(), None).await;
     let error = error.expect_err("nobody is there");
     assert!(
@@ -403,7 +403,7 @@ async fn what_is_meant_for_one_port_does_not_follow_to_another() {
         Endpoint::parse(&address).expect("an endpoint")
     });
     let timeout = Duration::from_millis(WEB_TIMEOUT_MS);
-    let client = WebClient::new(Reach::Public(hosts.to_vec()), timeout, clock()).expect("is made");
+    let client = WebClient::new(Reach::Public(hosts.to_vec()), timeout, clock());
     let key = HeaderName::from_static("x-subscription-token");
     let headers = HeaderMap::from_iter([(key, HeaderValue::from_static("secret"))]);
     let url = client.checked_url(&double.url("/to")).expect("allowed");

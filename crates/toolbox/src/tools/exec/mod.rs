@@ -206,8 +206,16 @@ impl ExecTool {
 }
 
 impl ExecTool {
+    fn confines_files(&self) -> bool {
+        self.confinement.mode != Mode::Off && self.kernel.confines_files()
+    }
+
     /// What a call names besides the workspace.
     fn grants(&self, params: &Value, order: &Order, session: &SessionContext) -> Grants {
+        if !self.confines_files() {
+            // It reaches every path already.
+            return Grants::default();
+        }
         let working_dir = order.working_dir.as_deref();
         Grants::named(
             params,
@@ -230,10 +238,10 @@ impl Tool for ExecTool {
     }
 
     fn description(&self) -> &str {
-        if self.confinement.mode == Mode::Off || !self.kernel.confines_files() {
-            DESCRIPTION
-        } else {
+        if self.confines_files() {
             DESCRIPTION_CONFINED
+        } else {
+            DESCRIPTION
         }
     }
 
@@ -309,7 +317,7 @@ impl Tool for ExecTool {
         );
         self.grants(params, &order, session)
             .raise(session, &mut verdict);
-        if params["unconfined"] == true {
+        if params["unconfined"] == true && self.confinement.mode != Mode::Off {
             let text = "runs OUTSIDE OF THE CONFINEMENT: it may read and change every file that this user may";
             verdict.raise_exact(Reason::new(
                 confined::UNCONFINED,
