@@ -88,7 +88,8 @@ pub(crate) fn gaps(node: Node<'_>, text: &str) -> Result<(), Unsure> {
     for child in node.children(&mut cursor) {
         // Behind an assignment or a redirection a word begins only after a blank.
         let word = !child.kind().ends_with("_redirect");
-        ensure(!(ends_apart && word && child.start_byte() == end))?;
+        let made_up = child.byte_range().is_empty();
+        ensure(!(ends_apart && word && !made_up && child.start_byte() == end))?;
         let parts = [
             "variable_assignment",
             "file_redirect",

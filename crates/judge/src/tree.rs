@@ -126,7 +126,7 @@ impl<'t> Walk<'t> {
         let source = self.of(node);
         check::gaps(node, self.text)?;
         if EXPANSIONS.contains(&node.kind()) {
-            self.expansions.insert(node.start_byte());
+            self.expansions.insert(self.expansion_range(node).start);
             self.expansions.insert(node.end_byte().saturating_sub(1));
         }
         match node.kind() {
@@ -150,7 +150,8 @@ impl<'t> Walk<'t> {
                 check::test(node, self.text)?;
                 self.found.reevaluates |= source.contains(['-', '(']);
             }
-            "command_substitution" if source.starts_with(['`', '$']) => {
+            "command_substitution" if source.trim_start().starts_with(['`', '$']) => {
+                let source = source.trim_start();
                 let old = source.starts_with('`') || source.starts_with("$`");
                 if old && source.contains('\\') {
                     return Err(Unsure);
@@ -179,6 +180,13 @@ impl<'t> Walk<'t> {
         Ok(())
     }
 
+    /// In double quotes the grammar counts the blanks in front of a substitution as a part of it.
+    fn expansion_range(&self, node: Node<'_>) -> Range<usize> {
+        let source = self.of(node);
+        let blanks = source.len() - source.trim_start_matches([' ', '\t', '\n']).len();
+        node.start_byte() + blanks..node.end_byte()
+    }
+
     pub(crate) fn of(&self, node: Node<'_>) -> &'t str {
         self.text.get(node.byte_range()).unwrap_or_default()
     }
@@ -190,6 +198,8 @@ impl<'t> Walk<'t> {
         for child in node.children(&mut cursor) {
             match child.kind() {
                 "variable_assignment" => {}
+                // Behind assignments and redirections alone the grammar makes up a name.
+                "command_name" if child.byte_range().is_empty() => {}
                 "file_redirect" => self.redirect(child, &mut more)?,
                 "herestring_redirect" => self.herestring(child, &mut more)?,
                 "subshell" => return Err(Unsure),
@@ -246,7 +256,7 @@ impl<'t> Walk<'t> {
             )
         );
         self.found.variables.by_builtin(builtin);
-        if !words.is_empty() {
+        if !words.is_empty() || !more.targets.is_empty() {
             self.found.commands.push(Simple {
                 words,
                 targets: more.targets,
@@ -294,7 +304,9 @@ impl<'t> Walk<'t> {
             let here = cursor.node();
             let expands = EXPANSIONS.contains(&here.kind());
             if expands {
-                found.push((here.byte_range(), source_of(self.of(here))));
+                let range = self.expansion_range(here);
+                let source = self.text.get(range.clone()).unwrap_or_default();
+                found.push((range, source_of(source)));
             }
             if !expands && cursor.goto_first_child() {
                 continue;

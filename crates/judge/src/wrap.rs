@@ -148,6 +148,8 @@ const WRAPPERS: &[Wrapper] = &[
         1,
     ),
 ];
+/// Wrappers that run a package by its name, perhaps with a version.
+const PACKAGES: &[&str] = &["npx", "bunx", "pnpm", "yarn", "npm", "bun", "uvx", "pipx"];
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash"];
 
 /// Whether the name is one of a wrapper that has no verb.
@@ -259,6 +261,17 @@ fn behind(wrapper: &Wrapper, mut rest: &[Word]) -> Option<Inner> {
         }
     }
     let mut words = rest.to_vec();
+    if PACKAGES.contains(&wrapper.name) {
+        // `npx vercel@latest` runs `vercel`.
+        let first = words.first_mut();
+        if let Some(first) = first
+            && let Some(text) = first.literal()
+            && let Some((name, _)) = text.rsplit_once('@').filter(|(name, _)| !name.is_empty())
+        {
+            let name = name.rsplit('/').next().unwrap_or(name).to_owned();
+            *first = Word::text(name);
+        }
+    }
     if wrapper.name == "xargs" {
         match &placeholder {
             Some(mark) => hide(&mut words, mark),
