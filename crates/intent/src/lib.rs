@@ -51,6 +51,7 @@ mod stream;
 mod thoughts;
 mod tools;
 mod wire;
+mod word_bits;
 
 pub use guide::FUZZY_MUTATING_MAX;
 pub use model::{FinishReason, Intent, Parsed, Strategy};

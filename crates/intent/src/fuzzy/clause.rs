@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem;
 
+use super::glance::{self, Glance};
 use super::phrases::Phrases;
 use super::table::starts_with_verb;
 
@@ -48,7 +49,11 @@ pub(super) fn behind_turns(lower: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The parts of a sentence that are meant or denied on their own.
-pub(super) fn segments(lower: &str) -> Vec<[usize; 2]> {
+pub(super) fn segments(lower: &str, seen: Glance) -> Vec<[usize; 2]> {
+    let whole = [0, lower.len()];
+    if !seen.may(glance::TURN) || !seen.may(glance::DENIAL | glance::QUOTE) {
+        return vec![whole];
+    }
     // Behind "if …" everything hangs on the condition.
     let conditional = ["if ", "unless ", "when ", "suppose "]
         .iter()

@@ -45,6 +45,24 @@ static SUBCOMMANDS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("subcommand
 /// Words that end a command, for no command has them.
 static PROSE: LazyLock<&[&str]> = LazyLock::new(|| lists::list("ends command"));
 
+/// Programs that are everyday words, and only what they are given tells.
+pub(super) fn everyday_programs() -> Vec<&'static str> {
+    programs().filter(|it| is_everyday(it)).collect()
+}
+
+/// All other programs.
+pub(super) fn distinct_programs() -> Vec<&'static str> {
+    programs().filter(|it| !is_everyday(it)).collect()
+}
+
+fn programs() -> impl Iterator<Item = &'static str> {
+    PROGRAMS.iter().chain(FURTHER_PROGRAMS).copied()
+}
+
+fn is_everyday(program: &str) -> bool {
+    EVERYDAY.contains(&program) && !LONE.contains(&program)
+}
+
 /// Where the command ends that begins at this word, when one does.
 pub(super) fn command_end(text: &str, at: usize) -> Option<usize> {
     let first = word(text, at);

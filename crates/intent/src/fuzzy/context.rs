@@ -456,3 +456,8 @@ pub(super) fn may_point(lower: &str) -> bool {
             .iter()
             .any(|words| lower.contains(words))
 }
+
+/// Whether a sentence can point at a tool: a cheap look.
+pub(super) fn may_point_at(lower: &str) -> bool {
+    lower.contains("call it") || lower.contains("use it")
+}

@@ -39,11 +39,18 @@ static UNSPACED: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
     verbs.map(|(word, place)| (*word, *place)).collect()
 });
 
-/// Whether a sentence can give a verb of another language something to the letter: a cheap look.
-pub(super) fn may_be(text: &str) -> bool {
-    let inner = |pair: &[u8]| pair[0] == b'.' && pair[1].is_ascii_alphanumeric();
-    let is_mark = |byte: u8| matches!(byte, b'`' | b'"' | b'/') || byte >= 0xc2;
-    text.bytes().any(is_mark) || text.as_bytes().windows(2).any(inner)
+/// All of these verbs.
+pub(super) fn verb_words() -> Vec<&'static str> {
+    BY_WORD.keys().copied().collect()
+}
+
+/// All nouns for what a plan can leave open.
+pub(super) fn nouns() -> Vec<&'static str> {
+    ["files", "commands", "messages"]
+        .iter()
+        .flat_map(|name| lists::list(name))
+        .copied()
+        .collect()
 }
 
 /// The verbs of a sentence that are given what their tool takes, as if they named it.
@@ -224,7 +231,8 @@ fn verbs(text: &str) -> impl Iterator<Item = ([usize; 2], usize)> + '_ {
 
 /// Whether a verb is English, where orders and statements look alike.
 pub(super) fn is_english(verb: &str) -> bool {
-    lists::list("english verbs").contains(&verb.to_lowercase().as_str())
+    static ENGLISH: LazyLock<&[&str]> = LazyLock::new(|| lists::list("english verbs"));
+    ENGLISH.contains(&verb.to_lowercase().as_str())
 }
 
 /// What a plan names without saying which, and what its verb takes.

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem;
 
+use super::glance::{self, Glance};
 use super::phrases::Phrases;
 use crate::cues::has_words;
 
@@ -250,17 +251,18 @@ static OPENING: LazyLock<Vec<memmem::Finder<'static>>> = LazyLock::new(|| {
 
 /// Whether a sentence in lower case can have a lead at all, in itself or behind a turn: a cheap look
 /// before the real one, which most sentences of most texts do not pass.
-pub(super) fn is_possible(lower: &str) -> bool {
-    can_begin(lower) || super::clause::behind_turns(lower).any(can_begin)
+pub(super) fn is_possible(lower: &str, seen: Glance) -> bool {
+    let can_begin = |lower: &str| can_begin(lower, seen);
+    can_begin(lower) || seen.may(glance::TURN) && super::clause::behind_turns(lower).any(can_begin)
 }
 
-fn can_begin(lower: &str) -> bool {
-    let rest = without_number(lower);
-    FILLER.begin(rest)
-        || PLANNED.begin(rest)
-        || DOING.begin(rest)
-        || super::table::may_start_with_verb(rest)
-        || opening(lower).is_some_and(|[_, end]| SELF.begin(without_now(&lower[end..])))
+fn can_begin(lower: &str, seen: Glance) -> bool {
+    static BEGINS: LazyLock<Phrases> = LazyLock::new(|| {
+        let small = [FILLERS, PLANS, UNDER_WAY_LEADS].concat();
+        Phrases::new(small.into_iter().chain(super::table::verbs()))
+    });
+    let later = || opening(lower).is_some_and(|[_, end]| SELF.begin(without_now(&lower[end..])));
+    BEGINS.begin(without_number(lower)) || seen.may(glance::SELF) && later()
 }
 
 fn without_number(text: &str) -> &str {

@@ -2,11 +2,12 @@
 
 use super::anchors::{self, Anchor};
 use super::fill::{self, Filled, Place, Takes, takes, wanted};
+use super::glance::{self, Glance};
 use super::literals::{Literal, literals};
 use super::mood::{self, Around};
 use super::sentence::Sentence;
 use super::stand::{self, Stand};
-use super::{context, foreign, lead, lines, words};
+use super::{context, foreign, lines, words};
 use crate::doc::{Doc, floor};
 use crate::forms::pythonic;
 use crate::json::Ending;
@@ -54,23 +55,22 @@ pub(super) fn wishes(
     doc: &Doc<'_>,
     sentence: &Sentence,
     [earlier, later]: [&[Sentence]; 2],
-    lower: &str,
+    (lower, seen): (&str, Glance),
     advised: &mut dyn FnMut() -> bool,
 ) -> Named {
     let text = sentence.text(doc);
     let mut named = Named::default();
-    if !anchors::are_possible(doc, text)
-        && !foreign::may_be(text)
-        && !context::may_point(lower)
-        && !foreign::may_ask(lower)
-    {
+    if !seen.may_wish(lower) {
         return named;
     }
     // An everyday word with nothing to the letter is a name only where somebody plans.
-    if !foreign::may_be(text)
-        && !text.contains(['=', ':', '[', '(', '>', '{', '_', '*'])
-        && words::is_english(lower)
-        && !lead::is_possible(lower)
+    if !seen.may(glance::GIVES)
+        && (!seen.may_lead
+            && !text.contains(['=', ':', '[', '(', '>', '{', '_', '*'])
+            && words::is_english(lower)
+            || !anchors::are_possible(doc, text)
+                && !context::may_point(lower)
+                && !foreign::may_ask(lower))
     {
         return named;
     }

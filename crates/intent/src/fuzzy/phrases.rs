@@ -3,9 +3,12 @@
 
 use super::lead::strip_word;
 
+/// A phrase, its number, and its second byte, which tells most others apart.
+type Phrase = (&'static str, usize, Option<u8>);
+
 /// Phrases in lower case, by their first byte.
 pub(super) struct Phrases {
-    by_first: Vec<Vec<(&'static str, usize)>>,
+    by_first: Vec<Vec<Phrase>>,
 }
 
 impl Phrases {
@@ -14,30 +17,36 @@ impl Phrases {
         let mut by_first = vec![Vec::new(); 256];
         for (number, phrase) in phrases.into_iter().enumerate() {
             if let Some(first) = phrase.bytes().next() {
-                by_first[usize::from(first)].push((phrase, number));
+                by_first[usize::from(first)].push((phrase, number, phrase.bytes().nth(1)));
             }
         }
         for phrases in &mut by_first {
-            phrases.sort_by_key(|(phrase, _)| usize::MAX - phrase.len());
+            phrases.sort_by_key(|(phrase, ..)| usize::MAX - phrase.len());
         }
         Self { by_first }
     }
 
     /// The longest phrase that this text in lower case begins with: its number, and what follows.
     pub(super) fn strip<'t>(&self, lower: &'t str) -> Option<(usize, &'t str)> {
-        let first = lower.bytes().next()?;
-        self.by_first[usize::from(first)]
-            .iter()
-            .find_map(|(phrase, number)| Some((*number, strip_word(lower, phrase)?)))
+        self.near(lower)
+            .find_map(|(phrase, number, _)| Some((*number, strip_word(lower, phrase)?)))
     }
 
     /// Whether this text in lower case begins with one of them, be it as a word or not.
     pub(super) fn begin(&self, lower: &str) -> bool {
-        let Some(first) = lower.bytes().next() else {
-            return false;
-        };
-        self.by_first[usize::from(first)]
+        self.near(lower)
+            .any(|(phrase, ..)| lower.starts_with(phrase))
+    }
+
+    /// Those that can begin this text, by its first two bytes.
+    fn near(&self, lower: &str) -> impl Iterator<Item = &Phrase> {
+        let mut bytes = lower.bytes();
+        let first = bytes.next().map_or(&[][..], |first| {
+            self.by_first[usize::from(first)].as_slice()
+        });
+        let second = bytes.next();
+        first
             .iter()
-            .any(|(phrase, _)| lower.starts_with(phrase))
+            .filter(move |(_, _, own)| own.is_none() || *own == second)
     }
 }

@@ -314,11 +314,11 @@ static VERB_PHRASES: LazyLock<Phrases> =
     LazyLock::new(|| Phrases::new(VERBS.iter().map(|(word, _)| *word)));
 static SEARCH_PHRASES: LazyLock<Phrases> =
     LazyLock::new(|| Phrases::new(SEARCH_VERBS.iter().copied()));
-static LOOK_PHRASES: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(LOOK_VERBS.iter().copied()));
 
-/// Whether a text in any case can begin with a verb: a cheap look before the real one.
-pub(super) fn may_start_with_verb(text: &str) -> bool {
-    VERB_PHRASES.begin(text) || SEARCH_PHRASES.begin(text) || LOOK_PHRASES.begin(text)
+/// The first words of all verbs.
+pub(super) fn verbs() -> impl Iterator<Item = &'static str> {
+    let verbs = VERBS.iter().map(|(word, _)| *word);
+    verbs.chain(SEARCH_VERBS.iter().chain(LOOK_VERBS).copied())
 }
 
 /// The verb that a text begins with, and where its object starts.

@@ -2,9 +2,11 @@
 
 use std::sync::LazyLock;
 
-use crate::cues::{Hints, WordSet, has_words};
+use memchr::memmem::Finder;
 
-const READER_WORDS: &[&str] = &[
+use crate::cues::{WordSet, has_words};
+
+pub(super) const READER_WORDS: &[&str] = &[
     "you",
     "your",
     "yours",
@@ -19,7 +21,7 @@ const READER_WORDS: &[&str] = &[
     "press",
     "tap",
 ];
-const STEP_WORDS: &[&str] = &[
+pub(super) const STEP_WORDS: &[&str] = &[
     "steps",
     "how to",
     "instructions",
@@ -33,44 +35,41 @@ const STEP_WORDS: &[&str] = &[
 ];
 static READER: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(READER_WORDS));
 static STEPS: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(STEP_WORDS));
-static ADVICE_HINTS: LazyLock<Hints> =
-    LazyLock::new(|| Hints::new(READER_WORDS.iter().chain(STEP_WORDS)));
-static DENIALS: LazyLock<WordSet> = LazyLock::new(|| {
-    WordSet::new(&[
-        "not",
-        "never",
-        "don't",
-        "won't",
-        "can't",
-        "cannot",
-        "shouldn't",
-        "wouldn't",
-        "couldn't",
-        "without",
-        "no need",
-        "instead of",
-        "rather than",
-        "have searched",
-        "have already",
-        "already",
-        "earlier",
-        "yesterday",
-        "previously",
-        "last time",
-        "would have",
-        "could have",
-        "if",
-        "unless",
-        "in case",
-        "suppose",
-        "hypothetically",
-        "n't",
-        "would be",
-        "used to",
-        "avoid",
-        "refuse",
-    ])
-});
+pub(super) const DENIAL_WORDS: &[&str] = &[
+    "not",
+    "never",
+    "don't",
+    "won't",
+    "can't",
+    "cannot",
+    "shouldn't",
+    "wouldn't",
+    "couldn't",
+    "without",
+    "no need",
+    "instead of",
+    "rather than",
+    "have searched",
+    "have already",
+    "already",
+    "earlier",
+    "yesterday",
+    "previously",
+    "last time",
+    "would have",
+    "could have",
+    "if",
+    "unless",
+    "in case",
+    "suppose",
+    "hypothetically",
+    "n't",
+    "would be",
+    "used to",
+    "avoid",
+    "refuse",
+];
+static DENIALS: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(DENIAL_WORDS));
 
 /// Whether the sentence talks to or about somebody else.
 pub(super) fn addresses_reader(lower: &str) -> bool {
@@ -83,9 +82,11 @@ pub(super) fn addresses_reader(lower: &str) -> bool {
 
 /// Whether it leaves the choice to the reader.
 pub(super) fn asks_reader(lower: &str) -> bool {
+    static YOU: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("you"));
+    static TELL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("let me know"));
     // Almost all of them have this word, and most sentences do not.
-    if memchr::memmem::find(lower.as_bytes(), b"you").is_none() {
-        return lower.contains("let me know");
+    if YOU.find(lower.as_bytes()).is_none() {
+        return TELL.find(lower.as_bytes()).is_some();
     }
     [
         "if you",
@@ -113,12 +114,6 @@ pub(super) fn announces_steps(lower: &str) -> bool {
     // A guide that is spoken of in a sentence is no recipe.
     let heads = lower.ends_with(':') || lower.split_whitespace().count() <= 4;
     heads && STEPS.is_in(lower)
-}
-
-/// The first place from which on a text (in any case) can give advice or announce a recipe: a
-/// cheap look over many sentences at once.
-pub(super) fn advice_hint(text: &str) -> Option<usize> {
-    ADVICE_HINTS.find(text)
 }
 
 /// Negation, condition or past inside a clause, before it gets to its object.
@@ -332,7 +327,7 @@ pub(super) fn path(text: &str) -> Option<&str> {
 }
 
 /// Files that have no ending.
-const BARE: &[&str] = &[
+pub(super) const BARE: &[&str] = &[
     "Makefile",
     "Dockerfile",
     "LICENSE",
