@@ -1,5 +1,6 @@
 //! Whether a text only announces what comes next, as models write it beside a call.
 
+use super::glance::Glance;
 use super::lead::{self, strip_word};
 use super::sentence::{Sentence, sentences};
 use super::words;
@@ -60,6 +61,7 @@ fn is_announcement(doc: &Doc<'_>, sentence: &Sentence) -> bool {
         return false;
     }
     let rest = lead::without_fillers(&lower);
+    let seen = Glance::of(&lower, doc.tools);
     let is_under_way = || {
         let first = rest.split_whitespace().next().unwrap_or_default();
         let first = first.trim_end_matches(|sign: char| !sign.is_alphanumeric());
@@ -69,7 +71,7 @@ fn is_announcement(doc: &Doc<'_>, sentence: &Sentence) -> bool {
         || BEGINNINGS
             .iter()
             .any(|begin| strip_word(rest, begin).is_some())
-        || lead::of(&lower).is_some_and(|lead| !lead.order && !lead.gerund)
+        || lead::of(&lower, seen).is_some_and(|lead| !lead.order && !lead.gerund)
         || is_under_way()
 }
 

@@ -39,7 +39,7 @@ pub(super) fn led_up_to(
         return None;
     }
     let rest = lead::without_fillers(lower);
-    let verb = rest_of_plan(lower).unwrap_or(rest);
+    let verb = rest_of_plan(lower, seen).unwrap_or(rest);
     let is_to_see = lists::list("finds out")
         .iter()
         .any(|word| lead::strip_word(verb, word).is_some());
@@ -73,7 +73,7 @@ pub(super) fn looked_at(
     }
     let from = lower.rfind("; ").map_or(0, |at| at + 2);
     let clause = &lower[from..];
-    let lead = lead::of(clause)?;
+    let lead = lead::of(clause, seen)?;
     let said = &clause[lead.end..];
     let first = said
         .split(|letter: char| !letter.is_alphanumeric())
@@ -90,7 +90,11 @@ pub(super) fn looked_at(
         return None;
     }
     let text = sentence.text(doc);
-    let own = literals(doc, text);
+    let own = if seen.may_give() {
+        literals(doc, text)
+    } else {
+        Vec::new()
+    };
     let masked = words::without_quoted(lower);
     if words::is_denied(lower)
         || words::addresses_reader(&masked)
@@ -188,8 +192,8 @@ fn call(tool: &str, args: Args, span: [usize; 2]) -> RawCall {
 }
 
 /// What stands behind "let me", "we need to".
-fn rest_of_plan(lower: &str) -> Option<&str> {
-    let lead = lead::of(lower).filter(|lead| !lead.order && !lead.gerund)?;
+fn rest_of_plan(lower: &str, seen: Glance) -> Option<&str> {
+    let lead = lead::of(lower, seen).filter(|lead| !lead.order && !lead.gerund)?;
     Some(&lower[lead.end..])
 }
 

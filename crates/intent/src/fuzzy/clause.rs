@@ -113,21 +113,16 @@ pub(super) fn split(lower: &str, from: usize) -> Vec<[usize; 2]> {
     parts
 }
 
-/// A cheap look before the real one: the first two bytes of a link.
+/// A cheap look before the real one: the first three bytes of a link.
 fn may_link(bytes: &[u8], at: usize) -> bool {
-    static STARTS: LazyLock<Vec<[u8; 2]>> = LazyLock::new(|| {
-        let mut starts: Vec<[u8; 2]> = LINKS
-            .iter()
-            .map(|link| [link.as_bytes()[0], link.as_bytes()[1]])
-            .collect();
-        starts.sort_unstable();
-        starts.dedup();
-        starts
-    });
-    matches!(bytes[at], b',' | b' ')
-        && bytes
-            .get(at + 1)
-            .is_some_and(|next| STARTS.contains(&[bytes[at], *next]))
+    match bytes.get(at..at + 3) {
+        Some([b',', b' ', _]) => true,
+        Some([b' ', next, third]) => matches!(
+            [*next, *third],
+            [b'a', b'n'] | [b't', b'h'] | [b'b', b'e'] | [b'-', b' '] | [0xe2, _]
+        ),
+        _ => false,
+    }
 }
 
 /// What may stand between a link and its verb.
@@ -159,8 +154,13 @@ static SUBJECTS: LazyLock<Phrases> = LazyLock::new(|| {
 
 /// A link at this place that a verb follows: the link, and where the verb starts.
 fn link_at(lower: &str, at: usize) -> Option<(&'static str, usize)> {
+    let rest = lower.get(at..)?;
+    let third = rest.as_bytes().get(2);
     LINKS.iter().find_map(|link| {
-        let mut tail = lower.get(at..)?.strip_prefix(link)?;
+        if link.len() > 2 && link.as_bytes().get(2) != third {
+            return None;
+        }
+        let mut tail = rest.strip_prefix(link)?;
         while let Some((_, rest)) = SUBJECTS.strip(tail) {
             tail = rest;
         }

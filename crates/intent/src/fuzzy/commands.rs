@@ -1,5 +1,6 @@
 //! Command lines that stand in prose without marks: "run tail -n 5 a.log and see".
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::lists;
@@ -28,7 +29,8 @@ const LONE: &[&str] = &[
     "nvidia-smi",
     "lsof",
 ];
-const LEADS: &[&str] = &[
+/// Words before such programs.
+pub(super) const LEADS: &[&str] = &[
     "run",
     "running",
     "execute",
@@ -60,7 +62,7 @@ fn programs() -> impl Iterator<Item = &'static str> {
 }
 
 fn is_everyday(program: &str) -> bool {
-    EVERYDAY.contains(&program) && !LONE.contains(&program)
+    EVERYDAY.contains(&program)
 }
 
 /// Where the command ends that begins at this word, when one does.
@@ -174,5 +176,6 @@ pub(super) fn is_command(text: &str) -> bool {
 }
 
 fn is_program(word: &str) -> bool {
-    PROGRAMS.contains(&word) || FURTHER_PROGRAMS.contains(&word)
+    static ALL: LazyLock<HashSet<&str>> = LazyLock::new(|| programs().collect());
+    ALL.contains(word)
 }

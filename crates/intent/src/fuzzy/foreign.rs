@@ -157,17 +157,23 @@ fn labelled(
         .then_some(([from + start, end], name))
 }
 
+/// What stands before the thing that is looked for in memory.
+const RECALLS: &[&str] = &[
+    " memory for ",
+    " memory about ",
+    " memory: ",
+    " memories for ",
+    " memories about ",
+];
+
+/// Whether something can be looked for in memory: a cheap look.
+pub(super) fn may_recall(lower: &str) -> bool {
+    RECALLS.iter().any(|words| lower.contains(words))
+}
+
 /// "look in memory for a name": from the verb up to what is looked for.
 fn recalled(text: &str) -> Option<[usize; 2]> {
-    let at = [
-        " memory for ",
-        " memory about ",
-        " memory: ",
-        " memories for ",
-        " memories about ",
-    ]
-    .iter()
-    .find_map(|words| {
+    let at = RECALLS.iter().find_map(|words| {
         let at = text.find(words)?;
         Some([at, at + words[1..].find([' ', ':'])? + 1])
     })?;
@@ -225,6 +231,7 @@ fn verbs(text: &str) -> impl Iterator<Item = ([usize; 2], usize)> + '_ {
         });
     let unspaced = UNSPACED
         .iter()
+        .filter(|_| !text.is_ascii())
         .filter_map(|(word, place)| text.rfind(word).map(|at| ([at, at + word.len()], *place)));
     spaced.chain(unspaced)
 }

@@ -37,6 +37,8 @@ const MARK: u32 = 1 << 14;
 pub(super) const GIVES: u32 = 1 << 15;
 /// A sign of the shell.
 const SHELL: u32 = 1 << 16;
+/// A word that says that what follows is run.
+const RUN: u32 = 1 << 22;
 pub(super) const COLON: u32 = 1 << 17;
 /// Marks that words are left out between.
 pub(super) const QUOTE: u32 = 1 << 18;
@@ -61,6 +63,7 @@ static WORDS: LazyLock<WordBits> = LazyLock::new(|| {
         (PROGRAM, commands::distinct_programs()),
         (PROGRAM, words::BARE.to_vec()),
         (EVERYDAY, commands::everyday_programs()),
+        (RUN, commands::LEADS.to_vec()),
         (VERB, foreign::verb_words()),
         (NOUN, foreign::nouns()),
         (RUNS, lists::list("runs it").to_vec()),
@@ -179,12 +182,13 @@ impl Glance {
 
     /// Whether something can be given to the letter.
     pub(super) fn may_give(self) -> bool {
-        self.may(MARK | PROGRAM) || self.may(EVERYDAY) && self.may(SHELL)
+        self.may(MARK | PROGRAM) || self.may(EVERYDAY) && self.may(SHELL | RUN)
     }
 
     /// Whether a tool can be named, or a verb given something that makes it one.
     pub(super) fn may_wish(self, lower: &str) -> bool {
-        self.may(NAME | RUNS | NOUN | MEMORY | OBJECT)
+        self.may(NAME | RUNS | NOUN | OBJECT)
+            || self.may(MEMORY) && foreign::may_recall(lower)
             || self.may(VERB) && (self.may(COLON) || self.may_give())
             || self.may(IT) && context::may_point_at(lower)
     }

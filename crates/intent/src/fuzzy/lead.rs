@@ -313,7 +313,7 @@ pub(super) fn without_fillers(lower: &str) -> &str {
 }
 
 /// The lead of a sentence in lower case.
-pub(super) fn of(lower: &str) -> Option<Lead> {
+pub(super) fn of(lower: &str, seen: Glance) -> Option<Lead> {
     let rest = without_fillers(lower);
     let at = |rest: &str| lower.len() - rest.len();
     if let Some((_, tail)) = PLANNED.strip(rest) {
@@ -360,7 +360,7 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
     }
     let under_way = is_ing(rest);
     if !super::table::starts_with_verb(rest) {
-        return later_plan(lower);
+        return seen.may(glance::SELF).then(|| later_plan(lower))?;
     }
     Some(Lead {
         end: at(rest),

@@ -342,7 +342,9 @@ impl Spoken<'_> {
         for [start, end] in clause::segments(self.lower, self.seen) {
             let said = &self.lower[start..end];
             visit(said.len());
-            let Some(lead) = lead::of(said) else { continue };
+            let Some(lead) = lead::of(said, self.seen) else {
+                continue;
+            };
             let for_reader = lead.order && (self.addressed || advice.given(doc, self.before));
             if for_reader || lead.gerund && (self.addressed || words::is_statement(said)) {
                 continue;

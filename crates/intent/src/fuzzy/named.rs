@@ -78,8 +78,15 @@ pub(super) fn wishes(
         doc.gave_up.set(true);
         return named;
     }
-    let literals = literals(doc, text);
-    let mut found = anchors::anchors(doc, text, &literals);
+    let literals = if seen.may_give() {
+        literals(doc, text)
+    } else {
+        Vec::new()
+    };
+    let mut found = Vec::new();
+    if seen.may(glance::NAME) {
+        found = anchors::anchors(doc, text, &literals);
+    }
     if found.is_empty() {
         found.extend(context::pointed_at(doc, earlier, text, lower));
         found.extend(context::pointed_run(doc, earlier, lower).filter(|_| found.is_empty()));

@@ -312,6 +312,7 @@ const LOOK_VERBS: &[&str] = &["take", "taking", "have", "having"];
 /// The verbs, to be looked up.
 static VERB_PHRASES: LazyLock<Phrases> =
     LazyLock::new(|| Phrases::new(VERBS.iter().map(|(word, _)| *word)));
+static LOOK_PHRASES: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(LOOK_VERBS.iter().copied()));
 static SEARCH_PHRASES: LazyLock<Phrases> =
     LazyLock::new(|| Phrases::new(SEARCH_VERBS.iter().copied()));
 
@@ -335,7 +336,7 @@ pub(super) fn verb_of(lower: &str) -> Option<(Verb, usize)> {
 
 /// "take a quick look at": what stands behind it.
 fn a_look(lower: &str) -> Option<&str> {
-    let tail = LOOK_VERBS.iter().find_map(|verb| strip_word(lower, verb))?;
+    let (_, tail) = LOOK_PHRASES.strip(lower)?;
     let mut tail = ["a", "another"]
         .iter()
         .find_map(|article| strip_word(tail, article))?;

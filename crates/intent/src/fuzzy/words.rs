@@ -171,6 +171,9 @@ pub(super) fn without_quoted(text: &str) -> String {
 
 /// The first text in quotation marks or backticks.
 pub(super) fn quoted(text: &str) -> Option<&str> {
+    if text.is_ascii() && memchr::memchr3(b'`', b'"', b'\'', text.as_bytes()).is_none() {
+        return None;
+    }
     let pairs = [('`', '`'), ('"', '"'), ('“', '”'), ('\'', '\'')];
     pairs
         .iter()
@@ -202,6 +205,16 @@ pub(super) fn quoted(text: &str) -> Option<&str> {
 
 /// The first web address.
 pub(super) fn address(text: &str) -> Option<String> {
+    // Every address has a point or a colon in the middle of a word.
+    let bytes = text.as_bytes();
+    let goes_on = |at: usize| {
+        bytes
+            .get(at + 1)
+            .is_some_and(|byte| !byte.is_ascii_whitespace())
+    };
+    if !memchr::memchr2_iter(b'.', b':', bytes).any(goes_on) {
+        return None;
+    }
     for word in text.split(|letter: char| {
         letter.is_whitespace() || matches!(letter, '"' | '`' | '<' | '>' | '|')
     }) {
@@ -356,6 +369,10 @@ const LONG_ENDINGS: &[&str] = &[
 ];
 
 pub(super) fn is_path(word: &str) -> bool {
+    // Most words have nothing that paths have.
+    if !word.bytes().any(|byte| matches!(byte, b'.' | b'/' | b'~')) {
+        return BARE.contains(&word);
+    }
     if word.is_empty()
         || word.len() > 512
         || word.contains("://")
@@ -419,6 +436,8 @@ fn is_dotfile(word: &str) -> bool {
     })
 }
 
+static FINITE_WORDS: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(FINITE));
+
 /// Verbs that make a gerund before them their subject: "reading it takes time".
 const FINITE: &[&str] = &[
     "is", "are", "was", "were", "takes", "took", "requires", "needs", "fails", "can", "will",
@@ -429,7 +448,7 @@ const FINITE: &[&str] = &[
 /// Whether "reading a.txt …" goes on as a statement about reading.
 pub(super) fn is_statement(lower: &str) -> bool {
     let bare = without_quoted(lower);
-    FINITE.iter().any(|word| has_words(&bare, word)) || tells_outcome(&bare)
+    FINITE_WORDS.is_in(&bare) || tells_outcome(&bare)
 }
 
 /// What is said of something that came to an end.
@@ -473,11 +492,12 @@ pub(super) fn is_search_report(lower: &str) -> bool {
 
 /// Whether what begins like an order goes on as a statement about something.
 pub(super) fn is_report(lower: &str) -> bool {
-    const VERBS: &[&str] = &[
-        "was", "were", "takes", "took", "has", "requires", "failed", "helps", "means", "seems",
-    ];
-    let bare = without_quoted(lower);
-    VERBS.iter().any(|word| has_words(&bare, word))
+    static VERBS: LazyLock<WordSet> = LazyLock::new(|| {
+        WordSet::new(&[
+            "was", "were", "takes", "took", "has", "requires", "failed", "helps", "means", "seems",
+        ])
+    });
+    VERBS.is_in(&without_quoted(lower))
 }
 
 /// Whether a text begins with the verb of a statement: "… b.txt is next".
