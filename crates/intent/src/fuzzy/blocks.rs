@@ -1,6 +1,5 @@
 //! Calls that a sentence leads up to: a block of shell below it, a command behind an arrow, the rows of a table.
 
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::glance::{self, Glance};
@@ -16,6 +15,7 @@ use crate::json;
 use crate::limits::{INTENTS_MAX, SENTENCE_BYTES_MAX};
 use crate::model::Strategy;
 use crate::raw::{Args, Given, RawCall, Unknown};
+use crate::word_bits::{Key, WordBits};
 
 /// How sure such calls are.
 const SURE: f64 = 0.6;
@@ -177,12 +177,17 @@ fn without_when(said: &str) -> &str {
 
 /// Whether the last word can be that of words which point: a cheap look.
 fn ends_pointing(said: &str) -> bool {
-    static LAST: LazyLock<HashSet<&str>> = LazyLock::new(|| {
-        let last = |words: &'static str| words.rsplit(' ').next().unwrap_or(words);
+    static LAST: LazyLock<WordBits> = LazyLock::new(|| {
         let pointing = lists::list("pointed at").iter();
-        pointing.map(|words| last(words)).collect()
+        let words: Vec<_> = pointing.map(|words| (last_word(words), 1)).collect();
+        WordBits::new(&words)
     });
-    LAST.contains(said.rsplit(' ').next().unwrap_or_default())
+    LAST.of(last_word(said)) != 0
+}
+
+fn last_word(said: &str) -> Key {
+    let blank = memchr::memrchr(b' ', said.as_bytes());
+    Key::default().and_letters(&said[blank.map_or(0, |at| at + 1)..])
 }
 
 fn call(tool: &str, args: Args, span: [usize; 2]) -> RawCall {

@@ -44,6 +44,10 @@ pub(super) const COLON: u32 = 1 << 17;
 pub(super) const QUOTE: u32 = 1 << 18;
 /// An object or a list.
 const OBJECT: u32 = 1 << 19;
+/// A sign that something can be given with, and may stand in code.
+pub(super) const ASSIGN: u32 = 1 << 23;
+/// Words for what was said before.
+const THAT: u32 = 1 << 24;
 /// A semicolon or an arrow.
 pub(super) const ARROW: u32 = 1 << 20;
 /// Letters that are not English: every word can be in them.
@@ -66,7 +70,6 @@ static WORDS: LazyLock<WordBits> = LazyLock::new(|| {
         (RUN, commands::LEADS.to_vec()),
         (VERB, foreign::verb_words()),
         (NOUN, foreign::nouns()),
-        (RUNS, lists::list("runs it").to_vec()),
         (READER, words::READER_WORDS.to_vec()),
         (STEPS, words::STEP_WORDS.to_vec()),
         (DENIAL, words::DENIAL_WORDS.to_vec()),
@@ -87,6 +90,12 @@ static WORDS: LazyLock<WordBits> = LazyLock::new(|| {
                 .iter()
                 .map(|it| (Key::default().and_letters(it), bits)),
         );
+    }
+    // "running it"
+    for phrase in lists::list("runs it").iter().filter(|it| it.is_ascii()) {
+        let (runs, that) = phrase.split_once(' ').unwrap_or((phrase, phrase));
+        found.push((Key::default().and_letters(runs), RUNS));
+        found.extend(rarest(that.rsplit(' ').next().unwrap_or(that)).map(|key| (key, THAT)));
     }
     WordBits::new(&found)
 });
@@ -115,12 +124,15 @@ static SIGNS: [u32; 256] = {
     signs[b'/' as usize] = MARK | GIVES | SHELL;
     signs[b'\\' as usize] = MARK;
     signs[b'~' as usize] = MARK;
-    signs[b'*' as usize] = MARK;
-    signs[b'{' as usize] = MARK | OBJECT;
-    signs[b'[' as usize] = MARK | OBJECT;
-    signs[b':' as usize] = COLON;
+    signs[b'*' as usize] = MARK | ASSIGN;
+    signs[b'_' as usize] = ASSIGN;
+    signs[b'=' as usize] = ASSIGN;
+    signs[b'(' as usize] = ASSIGN;
+    signs[b'{' as usize] = MARK | OBJECT | ASSIGN;
+    signs[b'[' as usize] = MARK | OBJECT | ASSIGN;
+    signs[b':' as usize] = COLON | ASSIGN;
     signs[b';' as usize] = ARROW | SHELL;
-    signs[b'>' as usize] = ARROW | SHELL;
+    signs[b'>' as usize] = ARROW | SHELL | ASSIGN;
     signs[b'<' as usize] = SHELL;
     signs[b'|' as usize] = SHELL;
     signs[b'&' as usize] = SHELL;
@@ -187,7 +199,8 @@ impl Glance {
 
     /// Whether a tool can be named, or a verb given something that makes it one.
     pub(super) fn may_wish(self, lower: &str) -> bool {
-        self.may(NAME | RUNS | NOUN | OBJECT)
+        self.may(NAME | NOUN | OBJECT)
+            || self.may(RUNS) && self.may(THAT)
             || self.may(MEMORY) && foreign::may_recall(lower)
             || self.may(VERB) && (self.may(COLON) || self.may_give())
             || self.may(IT) && context::may_point_at(lower)

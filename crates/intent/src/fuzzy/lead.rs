@@ -318,11 +318,9 @@ pub(super) fn of(lower: &str, seen: Glance) -> Option<Lead> {
     let at = |rest: &str| lower.len() - rest.len();
     if let Some((_, tail)) = PLANNED.strip(rest) {
         // "I'd have to read it to know" is no plan.
-        let unreal = ["i'd", "i would", "we would", "we'd"]
-            .iter()
-            .filter_map(|subject| strip_word(rest, subject))
-            .any(|tail| tail.starts_with("have to") || tail.starts_with("need to"));
-        if unreal {
+        let unreal = |tail: &str| tail.starts_with("have to") || tail.starts_with("need to");
+        let would = |subject: &&str| strip_word(rest, subject).is_some_and(unreal);
+        if unreal(tail) && ["i'd", "i would", "we would", "we'd"].iter().any(would) {
             return None;
         }
         let tail = strip_adverbs(tail);

@@ -228,12 +228,7 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         .chain(blocks::rows(doc))
         .collect();
     calls.sort_by_key(|call| call.span[0]);
-    let speaks_to_reader = |sentence: &sentence::Sentence| {
-        let text = sentence.text(doc);
-        text.len() <= SENTENCE_BYTES_MAX
-            && words::addresses_reader(&words::without_quoted(&text.to_ascii_lowercase()))
-    };
-    if calls.is_empty() && !wished.asked.is_empty() && !sentences.iter().any(speaks_to_reader) {
+    if calls.is_empty() && !wished.asked.is_empty() && !advice.speaks_to_reader(doc, &sentences) {
         // What is planned and can not be made is asked back, when there is nothing else to do.
         calls.extend(wished.asked.into_iter().take(1));
     }
@@ -312,17 +307,24 @@ impl Advice {
         while !self.found
             && let Some(sentence) = self.hints.get(self.seen).and_then(|it| before.get(*it))
         {
-            let text = sentence.text(doc);
-            visit(text.len());
-            self.found = is_advice(&words::without_quoted(&text.to_ascii_lowercase()));
+            let said = Self::said(doc, sentence);
+            self.found = words::addresses_reader(&said) || words::announces_steps(&said);
             self.seen += 1;
         }
         self.found
     }
-}
 
-fn is_advice(lower: &str) -> bool {
-    words::addresses_reader(lower) || words::announces_steps(lower)
+    /// Whether any sentence that was read speaks to a reader.
+    fn speaks_to_reader(&self, doc: &Doc<'_>, sentences: &[sentence::Sentence]) -> bool {
+        let mut hints = self.hints.iter().map(|number| &sentences[*number]);
+        hints.any(|sentence| words::addresses_reader(&Self::said(doc, sentence)))
+    }
+
+    fn said(doc: &Doc<'_>, sentence: &sentence::Sentence) -> String {
+        let text = sentence.text(doc);
+        visit(text.len());
+        words::without_quoted(&text.to_ascii_lowercase())
+    }
 }
 
 /// One sentence, as it was written and in lower case: same length, so offsets fit both.

@@ -1,5 +1,6 @@
 //! Whether words around a tool's name make a wish of it: the languages differ, the tables say how.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::lists;
@@ -183,7 +184,7 @@ fn is_denied_behind(after: &str) -> bool {
 }
 
 /// Verbs that tell what a call gave, right behind it.
-static OUTCOMES: LazyLock<&[&str]> = LazyLock::new(|| lists::list("outcomes"));
+static OUTCOMES: LazyLock<HashSet<&str>> = LazyLock::new(|| lists::set("outcomes"));
 
 /// The same where words have no blanks between them.
 static OUTCOME_PARTS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("outcome parts"));
@@ -193,7 +194,7 @@ static BEFORE_OUTCOME: LazyLock<&[&str]> = LazyLock::new(|| lists::list("before 
 
 /// Whether what follows a call tells how it went.
 pub(super) fn tells_outcome(behind: &str) -> bool {
-    static FINISHED: LazyLock<&[&str]> = LazyLock::new(|| lists::list("finished"));
+    static FINISHED: LazyLock<HashSet<&str>> = LazyLock::new(|| lists::set("finished"));
     let rest = behind.trim_start_matches(|letter: char| {
         letter.is_whitespace() || matches!(letter, ')' | '"' | '*' | '`')
     });
@@ -208,7 +209,7 @@ pub(super) fn tells_outcome(behind: &str) -> bool {
         .filter(|word| !word.is_empty());
     let mut first = words.next().unwrap_or_default();
     if !joined
-        && (FINISHED.contains(&first)
+        && (FINISHED.contains(first)
             || arrow && first.starts_with(|letter: char| letter.is_ascii_digit()))
     {
         return true;
@@ -220,8 +221,8 @@ pub(super) fn tells_outcome(behind: &str) -> bool {
     if subject && !joined {
         let verb = words.clone().next().unwrap_or_default();
         return first == "nothing"
-            || OUTCOMES.contains(&verb)
-            || FINISHED.contains(&verb)
+            || OUTCOMES.contains(verb)
+            || FINISHED.contains(verb)
             || verb == "got";
     }
     for _ in 0..3 {
@@ -232,8 +233,8 @@ pub(super) fn tells_outcome(behind: &str) -> bool {
     }
     let parts = first_words(rest, 3);
     joined
-        && (OUTCOMES.contains(&first)
-            || FINISHED.contains(&first)
+        && (OUTCOMES.contains(first)
+            || FINISHED.contains(first)
             || OUTCOME_PARTS.iter().any(|part| parts.contains(part)))
 }
 

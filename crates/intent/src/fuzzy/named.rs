@@ -63,14 +63,11 @@ pub(super) fn wishes(
     if !seen.may_wish(lower) {
         return named;
     }
+    let may_ask = || seen.may(glance::NOUN) && foreign::may_ask(lower);
     // An everyday word with nothing to the letter is a name only where somebody plans.
     if !seen.may(glance::GIVES)
-        && (!seen.may_lead
-            && !text.contains(['=', ':', '[', '(', '>', '{', '_', '*'])
-            && words::is_english(lower)
-            || !anchors::are_possible(doc, text)
-                && !context::may_point(lower)
-                && !foreign::may_ask(lower))
+        && (!seen.may_lead && !seen.may(glance::ASSIGN) && words::is_english(lower)
+            || !anchors::are_possible(doc, text) && !context::may_point(lower) && !may_ask())
     {
         return named;
     }
@@ -91,14 +88,17 @@ pub(super) fn wishes(
         found.extend(context::pointed_at(doc, earlier, text, lower));
         found.extend(context::pointed_run(doc, earlier, lower).filter(|_| found.is_empty()));
     }
-    let verbs = foreign::anchors(doc, text, lower, &literals);
+    let mut verbs = Vec::new();
+    if seen.may(glance::VERB | glance::MEMORY) {
+        verbs = foreign::anchors(doc, text, lower, &literals);
+    }
     let has_object = literals.iter().any(Literal::is_json);
-    if found.is_empty() && verbs.is_empty() && !has_object && !foreign::may_ask(lower) {
+    if found.is_empty() && verbs.is_empty() && !has_object && !may_ask() {
         return named;
     }
     let masked = masked(lower, &literals, &found);
-    let for_reader =
-        words::addresses_reader(&masked) || found.iter().any(|it| !it.distinct) && advised();
+    let for_reader = seen.may(glance::READER) && words::addresses_reader(&masked)
+        || found.iter().any(|it| !it.distinct) && advised();
     let said = Said {
         doc,
         sentence,
@@ -109,7 +109,9 @@ pub(super) fn wishes(
         masked,
         for_reader,
     };
-    if lines::is_log(&said.masked) || stand::is_labelled_foreign(&said.masked.to_lowercase()) {
+    let is_labelled =
+        || seen.may(glance::COLON) && stand::is_labelled_foreign(&said.masked.to_lowercase());
+    if lines::is_log(&said.masked) || is_labelled() {
         return named;
     }
     let stands: Vec<Stand> = found.iter().map(|anchor| said.stand(anchor)).collect();

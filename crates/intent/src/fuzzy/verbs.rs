@@ -55,6 +55,9 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
 
 /// "check the log by running `git log`", "check the disk with `df -h`".
 fn by_running(rest: &str, low: &str) -> Option<Wish> {
+    if !low.contains(" by ") && !low.contains('`') {
+        return None;
+    }
     let by = [" by running ", " by executing ", " by calling "]
         .iter()
         .find_map(|words| low.find(words).map(|at| at + words.len()));

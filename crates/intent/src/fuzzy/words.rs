@@ -156,6 +156,9 @@ fn without_indirect_questions(lower: &str) -> String {
 }
 
 pub(super) fn without_quoted(text: &str) -> String {
+    if memchr::memchr2(b'"', b'`', text.as_bytes()).is_none() {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     let mut mark = None;
     for letter in text.chars() {
@@ -243,9 +246,12 @@ pub(super) fn address(text: &str) -> Option<String> {
 
 /// Whether a sentence in lower case is English: no other language has these words.
 pub(super) fn is_english(lower: &str) -> bool {
-    [" the ", " is ", " are ", " was ", " of ", " with ", " and "]
+    static WORDS: LazyLock<[Finder<'static>; 7]> = LazyLock::new(|| {
+        [" the ", " is ", " are ", " was ", " of ", " with ", " and "].map(Finder::new)
+    });
+    WORDS
         .iter()
-        .any(|word| lower.contains(word))
+        .any(|word| word.find(lower.as_bytes()).is_some())
 }
 
 /// Words that go on with a sentence about a search instead of saying what is searched.
