@@ -11,6 +11,7 @@ mod json_text;
 mod markers;
 mod markup;
 mod markup_tags;
+mod opener_signs;
 pub(crate) mod pythonic;
 mod react;
 mod scan;

@@ -87,7 +87,11 @@ pub(super) fn split(lower: &str, from: usize) -> Vec<[usize; 2]> {
     let mut start = from;
     let mut at = from;
     let mut mark: Option<u8> = None;
-    while at < bytes.len() {
+    while let Some(next) = bytes[at..]
+        .iter()
+        .position(|byte| MAY_PART[usize::from(*byte)])
+    {
+        at += next;
         let byte = bytes[at];
         if let Some(open) = mark {
             if byte == open {
@@ -112,6 +116,16 @@ pub(super) fn split(lower: &str, from: usize) -> Vec<[usize; 2]> {
     parts.push([start, bytes.len()]);
     parts
 }
+
+/// Bytes that a link can begin with, and marks that none is looked for between.
+static MAY_PART: [bool; 256] = {
+    let mut bytes = [false; 256];
+    bytes[b',' as usize] = true;
+    bytes[b' ' as usize] = true;
+    bytes[b'`' as usize] = true;
+    bytes[b'"' as usize] = true;
+    bytes
+};
 
 /// A cheap look before the real one: the first three bytes of a link.
 fn may_link(bytes: &[u8], at: usize) -> bool {

@@ -192,7 +192,12 @@ fn verb_behind(text: &str, end: usize, literals: &[Literal]) -> Option<([usize; 
     let next = literals.iter().map(|literal| literal.span[0]);
     let stop = next.filter(|at| *at >= end).min().unwrap_or(text.len());
     let stop = crate::doc::floor(text, stop.min(end + BEHIND_BYTES_MAX));
-    let behind = text.get(end..stop)?;
+    let mut behind = text.get(end..stop)?;
+    // A word that is cut here is not the verb that it begins like.
+    let of_word = |letter: char| letter.is_alphabetic() && !is_unspaced(letter);
+    if text[stop..].starts_with(of_word) {
+        behind = behind.trim_end_matches(of_word);
+    }
     let behind = &behind[..behind
         .find([',', ';', ':', '.', '。', '，'])
         .unwrap_or(behind.len())];

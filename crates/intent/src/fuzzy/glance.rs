@@ -15,8 +15,8 @@ pub(super) const PROGRAM: u32 = 1 << 1;
 pub(super) const EVERYDAY: u32 = 1 << 2;
 /// A verb of another language, or one that is read like those.
 pub(super) const VERB: u32 = 1 << 3;
-/// Words that point at something to be run, or at a tool.
-pub(super) const RUNS: u32 = 1 << 4;
+/// Words that run something, when words for what was said before follow them.
+const RUNS: u32 = 1 << 4;
 /// A noun for what a plan can leave open: a file, a command, a message.
 pub(super) const NOUN: u32 = 1 << 5;
 pub(super) const MEMORY: u32 = 1 << 6;
@@ -48,6 +48,8 @@ const OBJECT: u32 = 1 << 19;
 pub(super) const ASSIGN: u32 = 1 << 23;
 /// Words for what was said before.
 const THAT: u32 = 1 << 24;
+/// The two together: "running it".
+const POINTS: u32 = 1 << 25;
 /// A semicolon or an arrow.
 pub(super) const ARROW: u32 = 1 << 20;
 /// Letters that are not English: every word can be in them.
@@ -93,9 +95,10 @@ static WORDS: LazyLock<WordBits> = LazyLock::new(|| {
     }
     // "running it"
     for phrase in lists::list("runs it").iter().filter(|it| it.is_ascii()) {
-        let (runs, that) = phrase.split_once(' ').unwrap_or((phrase, phrase));
-        found.push((Key::default().and_letters(runs), RUNS));
-        found.extend(rarest(that.rsplit(' ').next().unwrap_or(that)).map(|key| (key, THAT)));
+        let bits = [RUNS, THAT, POINTS];
+        for (word, bits) in phrase.split(' ').zip(bits) {
+            found.push((Key::default().and_letters(word), bits));
+        }
     }
     WordBits::new(&found)
 });
@@ -147,6 +150,10 @@ static SIGNS: [u32; 256] = {
     signs
 };
 
+fn when(is_so: bool, bits: u32) -> u32 {
+    u32::from(is_so) * bits
+}
+
 /// What a byte says that hangs on its neighbours.
 fn in_context(bytes: &[u8], at: usize) -> u32 {
     let before = at.checked_sub(1).map(|at| bytes[at]);
@@ -157,7 +164,7 @@ fn in_context(bytes: &[u8], at: usize) -> u32 {
         b'.' => {
             let inner = next.is_some_and(u8::is_ascii_alphanumeric);
             let mark = next.is_some_and(|byte| !byte.is_ascii_whitespace());
-            u32::from(inner) * GIVES | u32::from(mark) * MARK | u32::from(is_led) * SHELL
+            when(inner, GIVES) | when(mark, MARK) | when(is_led, SHELL)
         }
         b'\'' if !before.is_some_and(|byte| byte.is_ascii_alphanumeric()) => MARK,
         0xe2 if next == Some(&0x80) => MARK | GIVES,
@@ -200,7 +207,7 @@ impl Glance {
     /// Whether a tool can be named, or a verb given something that makes it one.
     pub(super) fn may_wish(self, lower: &str) -> bool {
         self.may(NAME | NOUN | OBJECT)
-            || self.may(RUNS) && self.may(THAT)
+            || self.may(POINTS)
             || self.may(MEMORY) && foreign::may_recall(lower)
             || self.may(VERB) && (self.may(COLON) || self.may_give())
             || self.may(IT) && context::may_point_at(lower)
@@ -210,8 +217,9 @@ impl Glance {
 fn bits(lower: &str, tools: &ToolSet) -> u32 {
     let (words, names) = (&*WORDS, tools.spellings());
     let bytes = lower.as_bytes();
-    let mut bits = u32::from(names.everywhere()) * NAME;
+    let mut bits = when(names.everywhere(), NAME);
     let mut begun = Key::default();
+    let mut last = 0;
     let mut at = 0;
     while at < bytes.len() {
         let mut key = Key::default();
@@ -221,9 +229,12 @@ fn bits(lower: &str, tools: &ToolSet) -> u32 {
             at += 1;
         }
         if at > from {
-            bits |= words.of(key);
+            let known = words.of(key);
+            bits |= known;
+            bits |= when(last & RUNS != 0 && known & THAT != 0, POINTS);
+            last = known;
             let (is_name, begins) = names.spell(key, begun, &lower[from..at]);
-            bits |= u32::from(is_name) * NAME;
+            bits |= when(is_name, NAME);
             begun = if begins { key } else { Key::default() };
             continue;
         }

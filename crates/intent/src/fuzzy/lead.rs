@@ -6,7 +6,7 @@ use memchr::memmem;
 
 use super::glance::{self, Glance};
 use super::phrases::Phrases;
-use crate::cues::has_words;
+use crate::cues::{WordSet, has_words};
 
 /// A lead that makes a wish.
 pub(super) struct Lead {
@@ -370,18 +370,20 @@ pub(super) fn of(lower: &str, seen: Glance) -> Option<Lead> {
 
 /// A plan after an opening clause: "the user wants news, so I will …", "I think I should …".
 fn later_plan(lower: &str) -> Option<Lead> {
-    const FOREIGN: &[&str] = &[
-        "said", "says", "wrote", "replied", "when", "once", "after", "told", "if", "unless",
-        "suppose", "in case", "until",
-    ];
+    static FOREIGN: LazyLock<WordSet> = LazyLock::new(|| {
+        WordSet::new(&[
+            "said", "says", "wrote", "replied", "when", "once", "told", "if", "unless", "suppose",
+            "in case", "until",
+        ])
+    });
     let [at, end] = opening(lower)?;
     let (_, tail) = SELF.strip(without_now(&lower[end..]))?;
     let before = &lower[..at];
     // "After reading a.txt, I'll …" sets an order of its own steps, not a condition.
     let own_step = strip_word(before, "after").is_some_and(is_ing);
-    let foreign = |word: &&str| !(own_step && *word == "after") && has_words(before, word);
+    let foreign = FOREIGN.is_in(before) || !own_step && has_words(before, "after");
     // What is denied or past before the plan says nothing about the plan.
-    if before.contains('"') || FOREIGN.iter().any(foreign) {
+    if foreign || before.contains('"') {
         return None;
     }
     let tail = strip_adverbs(tail);

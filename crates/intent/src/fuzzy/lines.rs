@@ -246,7 +246,8 @@ pub(super) fn is_log(line: &str) -> bool {
     let is_stamped =
         digits >= 4 && line[..digits].contains(':') && line.as_bytes()[0].is_ascii_digit();
     is_stamped
-        || ["[x]", "✓", "✔", "✅", "☑", "[done]", "done:"]
-            .iter()
-            .any(|mark| line.starts_with(mark))
+        || line.starts_with(['[', 'd', '✓', '✔', '✅', '☑'])
+            && ["[x]", "✓", "✔", "✅", "☑", "[done]", "done:"]
+                .iter()
+                .any(|mark| line.starts_with(mark))
 }

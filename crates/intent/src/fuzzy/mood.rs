@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use memchr::memmem::FinderRev;
+
 use super::lists;
 use crate::cues::WordSet;
 
@@ -235,7 +237,7 @@ pub(super) fn tells_outcome(behind: &str) -> bool {
     joined
         && (OUTCOMES.contains(first)
             || FINISHED.contains(first)
-            || OUTCOME_PARTS.iter().any(|part| parts.contains(part)))
+            || !parts.is_ascii() && OUTCOME_PARTS.iter().any(|part| parts.contains(part)))
 }
 
 /// "exec git pull ok".
@@ -320,8 +322,14 @@ pub(super) fn clause_start(before: &str) -> usize {
 static LINKERS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("linkers"));
 
 fn last_bound(text: &str, end: usize) -> usize {
-    static BOUNDS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("bounds"));
-    let starts = |bound: &&str| text[..end].rfind(*bound).map(|at| (at + bound.len(), at));
+    static BOUNDS: LazyLock<Vec<FinderRev<'static>>> = LazyLock::new(|| {
+        let bounds = lists::list("bounds").iter();
+        bounds.map(|bound| FinderRev::new(*bound)).collect()
+    });
+    let starts = |bound: &FinderRev<'_>| {
+        let at = bound.rfind(&text.as_bytes()[..end])?;
+        Some((at + bound.needle().len(), at))
+    };
     let last = BOUNDS.iter().filter_map(starts).max();
     last.map_or(0, |(_, at)| at)
 }

@@ -17,7 +17,11 @@ impl Phrases {
         let mut by_first = vec![Vec::new(); 256];
         for (number, phrase) in phrases.into_iter().enumerate() {
             if let Some(first) = phrase.bytes().next() {
-                by_first[usize::from(first)].push((phrase, number, phrase.bytes().nth(1)));
+                by_first[usize::from(first)].push((
+                    phrase,
+                    number,
+                    phrase.as_bytes().get(1).copied(),
+                ));
             }
         }
         for phrases in &mut by_first {
