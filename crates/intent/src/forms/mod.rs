@@ -20,6 +20,7 @@ mod tail;
 mod tokens;
 mod xml;
 
+pub(crate) use markup_tags::LastClosers;
 pub(crate) use scan::scan;
 
 use crate::problem::Problem;
