@@ -289,7 +289,7 @@ fn better(doc: &Doc<'_>, named: Vec<RawCall>, spoken: Vec<RawCall>) -> Vec<RawCa
 #[derive(Default)]
 struct Advice {
     /// Sentences that can be advice, and how many of them were looked at.
-    hints: Vec<usize>,
+    hints: Vec<(usize, Glance)>,
     seen: usize,
     found: bool,
 }
@@ -299,16 +299,19 @@ impl Advice {
     fn see(&mut self, number: usize, seen: Glance) {
         // What is left out between marks can leave a word.
         if seen.may(glance::READER | glance::STEPS | glance::QUOTE) {
-            self.hints.push(number);
+            self.hints.push((number, seen));
         }
     }
 
     fn given(&mut self, doc: &Doc<'_>, before: &[sentence::Sentence]) -> bool {
         while !self.found
-            && let Some(sentence) = self.hints.get(self.seen).and_then(|it| before.get(*it))
+            && let Some((number, seen)) = self.hints.get(self.seen)
+            && let Some(sentence) = before.get(*number)
         {
             let said = Self::said(doc, sentence);
-            self.found = words::addresses_reader(&said) || words::announces_steps(&said);
+            let may_address = seen.may(glance::READER | glance::QUOTE);
+            self.found =
+                may_address && words::addresses_reader(&said) || words::announces_steps(&said);
             self.seen += 1;
         }
         self.found
@@ -316,7 +319,7 @@ impl Advice {
 
     /// Whether any sentence that was read speaks to a reader.
     fn speaks_to_reader(&self, doc: &Doc<'_>, sentences: &[sentence::Sentence]) -> bool {
-        let mut hints = self.hints.iter().map(|number| &sentences[*number]);
+        let mut hints = self.hints.iter().map(|(number, _)| &sentences[*number]);
         hints.any(|sentence| words::addresses_reader(&Self::said(doc, sentence)))
     }
 
