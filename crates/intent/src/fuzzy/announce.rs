@@ -3,7 +3,7 @@
 use super::glance::Glance;
 use super::lead::{self, strip_word};
 use super::sentence::{Sentence, sentences};
-use super::words;
+use super::{statements, words};
 use crate::doc::Doc;
 
 /// An announcement is short. A longer text says something.
@@ -65,7 +65,7 @@ fn is_announcement(doc: &Doc<'_>, sentence: &Sentence) -> bool {
     let is_under_way = || {
         let first = rest.split_whitespace().next().unwrap_or_default();
         let first = first.trim_end_matches(|sign: char| !sign.is_alphanumeric());
-        first.len() > 4 && first.ends_with("ing") && !words::is_statement(rest)
+        first.len() > 4 && first.ends_with("ing") && !statements::is_statement(rest)
     };
     !rest.chars().any(char::is_alphanumeric)
         || BEGINNINGS

@@ -248,3 +248,77 @@ fn bits(lower: &str, tools: &ToolSet) -> u32 {
     }
     bits
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{DENIAL, Glance, MEMORY, NAME, QUOTE, READER, STEPS, VERB};
+    use crate::doc::Doc;
+    use crate::fuzzy::{anchors, context, foreign, literals::literals, sentence, words};
+    use crate::{FinishReason, ToolSet};
+
+    /// What a reader finds in a sentence, the glance says can be there.
+    fn check(doc: &Doc<'_>, text: &str) -> usize {
+        let lower = text.to_ascii_lowercase();
+        let seen = Glance::of(&lower, doc.tools);
+        let literals = literals(doc, text);
+        let names = anchors::anchors(doc, text, &literals);
+        let verbs = foreign::anchors(doc, text, &lower, &literals);
+        let points = context::pointed_at(doc, &[], text, &lower).is_some();
+        let found = [
+            (!literals.is_empty(), seen.may_give()),
+            (!names.is_empty(), seen.may(NAME)),
+            (!verbs.is_empty(), seen.may(VERB | MEMORY)),
+            (
+                !names.is_empty() || !verbs.is_empty() || points,
+                seen.may_wish(&lower),
+            ),
+            (foreign::may_ask(&lower), seen.may_wish(&lower)),
+            (words::addresses_reader(&lower), seen.may(READER)),
+            (words::announces_steps(&lower), seen.may(STEPS)),
+            (words::is_denied(&lower), seen.may(DENIAL | QUOTE)),
+        ];
+        for (number, (is_there, may_be)) in found.iter().enumerate() {
+            assert!(!is_there || *may_be, "{number}: {text}");
+        }
+        found.iter().filter(|(is_there, _)| *is_there).count()
+    }
+
+    #[test]
+    fn what_a_sentence_has_is_never_overlooked() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
+        let tools = ToolSet::built_in();
+        let mut there = 0;
+        for file in std::fs::read_dir(folder).unwrap() {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            for part in text.lines() {
+                let doc = Doc::new(part, &tools, FinishReason::Stop);
+                for sentence in sentence::sentences(&doc) {
+                    there += check(&doc, sentence.text(&doc));
+                }
+            }
+        }
+        assert!(there > 5_000, "only {there} findings");
+    }
+
+    #[test]
+    fn names_are_known_however_they_are_written() {
+        let tools = ToolSet::built_in();
+        for text in [
+            "use web search",
+            "Web-Search it",
+            "web_search",
+            "functions.read",
+            "webFetch",
+        ] {
+            assert!(
+                Glance::of(&text.to_ascii_lowercase(), &tools).may(NAME),
+                "{text}"
+            );
+        }
+        for text in ["it rains in the webs", "already", "a searcher"] {
+            assert!(!Glance::of(text, &tools).may(NAME), "{text}");
+        }
+    }
+}

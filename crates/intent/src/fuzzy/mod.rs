@@ -28,6 +28,7 @@ mod search;
 mod second_thoughts;
 mod sentence;
 mod stand;
+mod statements;
 mod table;
 mod unmarked;
 mod verbs;
@@ -351,7 +352,7 @@ impl Spoken<'_> {
                 continue;
             };
             let for_reader = lead.order && (self.addressed || advice.given(doc, self.before));
-            if for_reader || lead.gerund && (self.addressed || words::is_statement(said)) {
+            if for_reader || lead.gerund && (self.addressed || statements::is_statement(said)) {
                 continue;
             }
             for part in clause::split(said, lead.end) {

@@ -96,7 +96,7 @@ pub(super) fn wishes(
     if found.is_empty() && verbs.is_empty() && !has_object && !may_ask() {
         return named;
     }
-    let masked = masked(lower, &literals, &found);
+    let masked = anchors::masked(lower, &literals, &found);
     let for_reader = seen.may(glance::READER) && words::addresses_reader(&masked)
         || found.iter().any(|it| !it.distinct) && advised();
     let said = Said {
@@ -144,19 +144,6 @@ pub(super) fn wishes(
     said.verbs(&verbs, &mut named);
     said.objects(&mut named);
     named
-}
-
-/// The sentence with what is in marks blotted out, but for names.
-fn masked(lower: &str, literals: &[Literal], anchors: &[Anchor<'_>]) -> String {
-    let mut masked = lower.to_owned();
-    for literal in literals {
-        let is_name = anchors.iter().any(|anchor| anchor.span == literal.span);
-        let [from, to] = literal.span;
-        if !is_name {
-            masked.replace_range(from..to, &"\"".repeat(to - from));
-        }
-    }
-    masked
 }
 
 impl Said<'_, '_> {

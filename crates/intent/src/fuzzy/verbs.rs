@@ -22,8 +22,8 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
     }
     let searches = matches!(verb, Verb::Search | Verb::Find);
     if order
-        && (!searches && super::words::is_report(low)
-            || searches && super::words::is_search_report(low))
+        && (!searches && super::statements::is_report(low)
+            || searches && super::statements::is_search_report(low))
     {
         return None;
     }
