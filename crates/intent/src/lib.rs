@@ -26,6 +26,7 @@
 //! | `signs` | what only calls have, where none could be read |
 //! | `guide` | the schema's say: names, types, what is missing |
 //! | `parse` | chooses strategies and puts a reply together |
+//! | `word_bits` | words and their bits, for one pass over all words of a text |
 
 mod built_in;
 mod coerce;

@@ -10,9 +10,9 @@ use crate::word_bits::{Key, WordBits};
 /// The name of a tool.
 pub(super) const NAME: u32 = 1;
 /// A program that is no everyday word, or a file without an ending.
-pub(super) const PROGRAM: u32 = 1 << 1;
+const PROGRAM: u32 = 1 << 1;
 /// A program that is an everyday word.
-pub(super) const EVERYDAY: u32 = 1 << 2;
+const EVERYDAY: u32 = 1 << 2;
 /// A verb of another language, or one that is read like those.
 pub(super) const VERB: u32 = 1 << 3;
 /// Words that run something, when words for what was said before follow them.
@@ -29,31 +29,30 @@ pub(super) const DENIAL: u32 = 1 << 9;
 pub(super) const TURN: u32 = 1 << 10;
 /// The first person.
 pub(super) const SELF: u32 = 1 << 11;
-pub(super) const IT: u32 = 1 << 12;
-pub(super) const ME: u32 = 1 << 13;
+const IT: u32 = 1 << 12;
 /// A mark that something to the letter can begin with.
-const MARK: u32 = 1 << 14;
+const MARK: u32 = 1 << 13;
 /// A mark that a foreign verb can be given something with.
-pub(super) const GIVES: u32 = 1 << 15;
+pub(super) const GIVES: u32 = 1 << 14;
 /// A sign of the shell.
-const SHELL: u32 = 1 << 16;
+const SHELL: u32 = 1 << 15;
 /// A word that says that what follows is run.
-const RUN: u32 = 1 << 22;
+const RUN: u32 = 1 << 16;
 pub(super) const COLON: u32 = 1 << 17;
 /// Marks that words are left out between.
 pub(super) const QUOTE: u32 = 1 << 18;
 /// An object or a list.
 const OBJECT: u32 = 1 << 19;
 /// A sign that something can be given with, and may stand in code.
-pub(super) const ASSIGN: u32 = 1 << 23;
+pub(super) const ASSIGN: u32 = 1 << 20;
 /// Words for what was said before.
-const THAT: u32 = 1 << 24;
+const THAT: u32 = 1 << 21;
 /// The two together: "running it".
-const POINTS: u32 = 1 << 25;
+const POINTS: u32 = 1 << 22;
 /// A semicolon or an arrow.
-pub(super) const ARROW: u32 = 1 << 20;
+pub(super) const ARROW: u32 = 1 << 23;
 /// Letters that are not English: every word can be in them.
-const FOREIGN: u32 = 1 << 21;
+const FOREIGN: u32 = 1 << 24;
 /// A byte whose meaning hangs on its neighbours.
 const CONTEXT: u32 = 1 << 31;
 
@@ -85,7 +84,6 @@ static WORDS: LazyLock<WordBits> = LazyLock::new(|| {
         (TURN, &["but", "instead", "rather"]),
         (SELF, &["i", "let", "we"]),
         (IT, &["it"]),
-        (ME, &["me"]),
     ] {
         found.extend(
             words
