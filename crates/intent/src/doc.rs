@@ -64,6 +64,7 @@ pub(crate) struct Doc<'a> {
     pub(crate) gave_up: std::cell::Cell<bool>,
     /// Where the call before ended.
     pub(crate) call_end: std::cell::Cell<usize>,
+    pub(crate) closers: crate::forms::LastClosers,
 }
 
 /// Marks that open inline code; of more, nobody writes any.
@@ -107,6 +108,7 @@ impl<'a> Doc<'a> {
             rereads_left: std::cell::Cell::new(text.len() * REREAD_FACTOR_MAX + 65_536),
             gave_up: std::cell::Cell::new(false),
             call_end: std::cell::Cell::new(0),
+            closers: crate::forms::LastClosers::default(),
         };
         doc.find_regions();
         doc

@@ -26,6 +26,7 @@
 //! | `signs` | what only calls have, where none could be read |
 //! | `guide` | the schema's say: names, types, what is missing |
 //! | `parse` | chooses strategies and puts a reply together |
+//! | `word_bits` | words and their bits, for one pass over all words of a text |
 
 mod built_in;
 mod coerce;
@@ -51,6 +52,7 @@ mod stream;
 mod thoughts;
 mod tools;
 mod wire;
+mod word_bits;
 
 pub use guide::FUZZY_MUTATING_MAX;
 pub use model::{FinishReason, Intent, Parsed, Strategy};

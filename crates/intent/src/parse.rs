@@ -13,7 +13,7 @@ use crate::native;
 use crate::problem::Problem;
 use crate::raw::RawCall;
 use crate::signs;
-use crate::thoughts::{answered, without_frames, without_thoughts};
+use crate::thoughts::{answered, said_aloud, without_frames};
 use crate::tools::ToolSet;
 use crate::wire::{self, Wire};
 
@@ -108,7 +108,7 @@ impl Parser {
     /// assert!(!parser.announces("It is 4.", FinishReason::Stop));
     /// ```
     pub fn announces(&self, text: &str, finish: FinishReason) -> bool {
-        let aloud = without_thoughts(text);
+        let aloud = said_aloud(text);
         fuzzy::announces(&Doc::new(&aloud, &self.tools, finish))
     }
 
@@ -427,7 +427,7 @@ fn settle(doc: &Doc<'_>, mut reply: Reply) -> Parsed {
     parsed.final_text = match reply.answer {
         Some(answer) => Some(answered(answer)),
         None if nothing_left => {
-            let text = without_thoughts(doc.text);
+            let text = said_aloud(doc.text);
             let text = without_frames(without_end_of_stream(text.trim()));
             (!text.is_empty()).then(|| text.to_owned())
         }

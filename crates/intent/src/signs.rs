@@ -8,6 +8,7 @@ use memchr::memmem;
 use crate::cues;
 use crate::doc::{Doc, line_rest};
 use crate::steps::visit;
+use crate::thoughts::has_tags;
 
 const SIGNS: &[&str] = &[
     "<tool_call",
@@ -65,12 +66,17 @@ const SENTENCE_WORDS_MIN: usize = 3;
 
 /// Whether such a token stands outside of code and examples.
 pub(crate) fn look_like_a_call(doc: &Doc<'_>) -> bool {
-    SIGNS.iter().any(|sign| {
-        visit(doc.text.len());
-        memmem::find_iter(doc.text.as_bytes(), sign.as_bytes())
-            .find(|at| !doc.is_shown(*at))
-            .is_some_and(|at| !doc.is_inert(at, 0))
-    })
+    let has_tags = has_tags(doc.text);
+    let is_tag = |sign: &&&str| sign.starts_with(['<', '[']);
+    SIGNS
+        .iter()
+        .filter(|sign| has_tags || !is_tag(sign))
+        .any(|sign| {
+            visit(doc.text.len());
+            memmem::find_iter(doc.text.as_bytes(), sign.as_bytes())
+                .find(|at| !doc.is_shown(*at))
+                .is_some_and(|at| !doc.is_inert(at, 0))
+        })
 }
 
 /// Whether a control token stands in what is said aloud, and in no code that is shown and in no call

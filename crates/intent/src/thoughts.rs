@@ -1,5 +1,7 @@
 //! Private reasoning that a server left in the text, between tags of its own.
 
+use std::borrow::Cow;
+
 use memchr::memmem;
 
 use crate::doc::line_rest;
@@ -59,12 +61,21 @@ const HARMONY_TOKENS: &[&str] = &[
 
 /// Where private reasoning opens that nothing closes.
 pub(crate) fn open_thought(text: &str) -> Option<usize> {
+    if !has_tags(text) {
+        return None;
+    }
     THOUGHT_TAGS.iter().find_map(|(open, close)| {
         let opened = rfind(text, open)?;
         memmem::find(&text.as_bytes()[opened..], close.as_bytes())
             .is_none()
             .then_some(opened)
     })
+}
+
+/// Whether a text has what all tags begin with: most texts have none of it.
+pub(crate) fn has_tags(text: &str) -> bool {
+    visit(text.len());
+    memchr::memchr2(b'<', b'[', text.as_bytes()).is_some()
 }
 
 /// The last place of these words. Looking from the front is much faster, and mostly there are none.
@@ -112,6 +123,9 @@ fn joined(parts: Vec<[usize; 2]>) -> Vec<[usize; 2]> {
 /// The same, by where they start. One can stand in another.
 fn tagged(text: &str) -> Vec<[usize; 2]> {
     let mut found = Vec::new();
+    if !has_tags(text) {
+        return found;
+    }
     for tags @ (open, close) in THOUGHT_TAGS {
         let mut from = 0;
         while let Some(at) = memmem::find(&text.as_bytes()[from..], close.as_bytes()) {
@@ -259,7 +273,15 @@ fn block_marks(text: &str) -> usize {
 /// assert_eq!(holdfast_intent::without_thoughts("<think>Hm.</think>It is 4."), "It is 4.");
 /// ```
 pub fn without_thoughts(text: &str) -> String {
-    without(text, &parts(text))
+    said_aloud(text).into_owned()
+}
+
+/// The same, and no copy of a text without thoughts.
+pub(crate) fn said_aloud(text: &str) -> Cow<'_, str> {
+    match parts(text).as_slice() {
+        [] => Cow::Borrowed(text),
+        parts => Cow::Owned(without(text, parts)),
+    }
 }
 
 /// What the model only thought, where its server left that in the text.

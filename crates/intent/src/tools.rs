@@ -1,10 +1,11 @@
 //! The tools that a reply can mean: their names, other names, schemas.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
 use crate::limits::{NAME_BYTES_MAX, SIMILAR_NAMES_MAX};
+use crate::word_bits::{Key, WordBits};
 
 /// One tool, as far as the parser needs to know it.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,6 +145,8 @@ pub struct ToolSet {
     beginnings: Vec<u64>,
     /// The length of the longest.
     longest: usize,
+    /// The words that those names are spelled with.
+    spellings: OnceLock<Spellings>,
 }
 
 impl Default for ToolSet {
@@ -183,6 +186,7 @@ impl ToolSet {
             index,
             beginnings,
             longest,
+            spellings: OnceLock::new(),
         }
     }
 
@@ -224,6 +228,11 @@ impl ToolSet {
             .filter(|byte| !matches!(byte, b'_' | b'-' | b'.'));
         let place = beginning(letters.take(3));
         self.beginnings[place / 64] & 1 << (place % 64) != 0
+    }
+
+    /// How the names can be written, for a look at many words.
+    pub(crate) fn spellings(&self) -> &Spellings {
+        self.spellings.get_or_init(|| Spellings::new(&self.index))
     }
 
     fn find_folded(&self, folded: &str) -> Option<&ToolSpec> {
@@ -290,6 +299,52 @@ impl ToolSet {
         }
         best.filter(|_| !tied)
             .map(|(_, place)| (&self.tools[place], NameMatch::Close))
+    }
+}
+
+/// The letters of all names and of their beginnings: `web_search` can be written as two words.
+#[derive(Debug, Clone)]
+pub(crate) struct Spellings {
+    words: WordBits,
+    /// Whether a name has no letters, so that no word tells whether it is there.
+    everywhere: bool,
+}
+
+/// A whole name.
+const WHOLE: u32 = 1;
+/// The beginning of one.
+const BEGINNING: u32 = 2;
+
+impl Spellings {
+    fn new(index: &[(String, usize)]) -> Self {
+        let mut words = Vec::new();
+        let mut everywhere = false;
+        for (name, _) in index {
+            let mut key = Key::default();
+            for letter in name.bytes().filter(u8::is_ascii_alphabetic) {
+                words.push((key, BEGINNING));
+                key = key.and(letter);
+            }
+            words.push((key, WHOLE));
+            everywhere |= key.is_empty();
+        }
+        Self {
+            words: WordBits::new(&words),
+            everywhere,
+        }
+    }
+
+    pub(crate) fn everywhere(&self) -> bool {
+        self.everywhere
+    }
+
+    /// Whether a word can end a name, alone or behind the word before it, which begins one; and
+    /// whether it begins one.
+    #[inline]
+    pub(crate) fn spell(&self, word: Key, before: Key, letters: &str) -> (bool, bool) {
+        let alone = self.words.of(word);
+        let is_joined = !before.is_empty() && self.words.of(before.and_letters(letters)) != 0;
+        (alone & WHOLE != 0 || is_joined, alone & BEGINNING != 0)
     }
 }
 

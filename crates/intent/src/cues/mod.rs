@@ -293,27 +293,6 @@ fn has_words_of(text: &str, words: &str) -> bool {
     has_words(&text.to_ascii_lowercase(), words)
 }
 
-/// Letters that are looked for all at once, in a text of any case, as words or inside of words.
-pub(crate) struct Hints(Option<AhoCorasick>);
-
-impl Hints {
-    pub(crate) fn new<'w>(words: impl IntoIterator<Item = &'w &'static str>) -> Self {
-        let finder = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(words);
-        Self(finder.ok())
-    }
-
-    /// Where the first of them begins. Without a finder everything is a hint.
-    pub(crate) fn find(&self, text: &str) -> Option<usize> {
-        match &self.0 {
-            Some(finder) => finder.find(text).map(|hit| hit.start()),
-            None => Some(0),
-        }
-    }
-}
-
 /// Words that are looked for all at once, in a text of any case.
 pub(crate) struct WordSet {
     finder: Option<AhoCorasick>,

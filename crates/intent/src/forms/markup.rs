@@ -213,7 +213,12 @@ impl<'a, 'd> Walk<'a, 'd> {
         let text = self.doc.text;
         if self.nesting && self.steps_over(tag) {
             self.at = tag.end;
-            return false;
+            // A call in a value that nothing closes leads nowhere.
+            let is_lost = self.depth > 0 && !self.markup.may_close_behind(self.doc, tag.end);
+            if is_lost {
+                self.inside.ending = Ending::OpenString;
+            }
+            return is_lost;
         }
         // The token before a closing tag was forgotten: `<a>1</a>` and then the next tag.
         while let Some(open) = self.open.last()

@@ -1,8 +1,11 @@
 //! The tags of calls whose elements can nest: how each vendor writes them.
 
+use std::cell::RefCell;
+
 use super::xml::attribute;
 use crate::doc::Doc;
 use crate::limits::NAME_BYTES_MAX;
+use crate::steps::visit;
 
 /// How tags are written, and which of them is a call.
 pub(super) struct Markup {
@@ -69,6 +72,13 @@ pub(super) const PLAIN_FUNCTION: Markup = Markup {
     ..PLAIN
 };
 
+/// Where the last closing tags of calls stand, of those markups that were asked for.
+#[derive(Default)]
+pub(crate) struct LastClosers(RefCell<Vec<Closer>>);
+
+/// How the tags close and what the call is called, and where the last one is.
+type Closer = ((&'static str, &'static str), Option<usize>);
+
 /// A tag in the text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tag<'a> {
@@ -126,6 +136,29 @@ impl Markup {
             }
             at = start + token.len();
         }
+    }
+
+    /// Whether a closing tag of a call can follow. The last one is looked for once.
+    pub(super) fn may_close_behind(&self, doc: &Doc<'_>, at: usize) -> bool {
+        let key = (self.close, self.call);
+        let mut known = doc.closers.0.borrow_mut();
+        if !known.iter().any(|(known, _)| *known == key) {
+            known.push((key, self.last_closer(doc.text)));
+        }
+        let is_behind = |(known, last): &Closer| *known == key && last.is_some_and(|it| it >= at);
+        known.iter().any(is_behind)
+    }
+
+    fn last_closer(&self, text: &str) -> Option<usize> {
+        // White space may stand between a token and its tag.
+        let close = if self.open.ends_with('<') {
+            "</"
+        } else {
+            self.close
+        };
+        visit(text.len());
+        memchr::memmem::rfind_iter(text.as_bytes(), close.as_bytes())
+            .find(|at| text[at + close.len()..].trim_start().starts_with(self.call))
     }
 
     pub(super) fn attribute(&self, head: &str, name: &str) -> Option<String> {

@@ -11,6 +11,7 @@ mod json_text;
 mod markers;
 mod markup;
 mod markup_tags;
+mod opener_signs;
 pub(crate) mod pythonic;
 mod react;
 mod scan;
@@ -19,6 +20,7 @@ mod tail;
 mod tokens;
 mod xml;
 
+pub(crate) use markup_tags::LastClosers;
 pub(crate) use scan::scan;
 
 use crate::problem::Problem;

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use super::Scan;
+use super::opener_signs::{SIGN_BYTES_MAX, Signs};
 use super::tail::{self, Frames, Tail};
 use super::{
     Found, elements, harmony, json_text, markers, markup, pythonic, react, tagged, tokens, xml,
@@ -21,7 +22,7 @@ use crate::steps::visit;
 
 /// Which form starts with an opener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     Tagged,
     Xml,
     DeepSeek,
@@ -44,7 +45,7 @@ enum Form {
     Call,
 }
 
-const OPENERS: &[(&str, Form)] = &[
+pub(super) const OPENERS: &[(&str, Form)] = &[
     ("<tool_call>", Form::Tagged),
     ("<tool_calls>", Form::Tagged),
     ("<toolcall>", Form::Tagged),
@@ -111,7 +112,7 @@ const CONTROL_TAGS: &[&str] = &[
     "<minimax:tool_call>",
 ];
 
-static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+pub(super) static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .match_kind(MatchKind::LeftmostLongest)
@@ -185,7 +186,14 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
         return Scan::default();
     };
     let mut walk = Walk::new(doc);
-    while let Some(hit) = finder.find(Input::new(doc.text).span(walk.at..doc.text.len())) {
+    let mut signs = Signs::default();
+    while let Some(at) = signs.next(doc.text.as_bytes(), walk.at) {
+        let from = at.saturating_sub(SIGN_BYTES_MAX).max(walk.at);
+        let find = |to: usize| finder.find(Input::new(doc.text).span(from..to));
+        let Some(hit) = Signs::find(doc.text.as_bytes(), at, find) else {
+            signs.pass(at);
+            continue;
+        };
         let opener = Opener::of(doc, hit.pattern().as_usize(), [hit.start(), hit.end()]);
         visit(opener.end - walk.at);
         walk.at = opener.end;

@@ -81,6 +81,19 @@ pub(super) fn anchors<'t>(doc: &Doc<'t>, text: &str, literals: &[Literal]) -> Ve
     found
 }
 
+/// The sentence with what is in marks blotted out, but for names.
+pub(super) fn masked(lower: &str, literals: &[Literal], anchors: &[Anchor<'_>]) -> String {
+    let mut masked = lower.to_owned();
+    for literal in literals {
+        let is_name = anchors.iter().any(|anchor| anchor.span == literal.span);
+        let [from, to] = literal.span;
+        if !is_name {
+            masked.replace_range(from..to, &"\"".repeat(to - from));
+        }
+    }
+    masked
+}
+
 /// The tool of this name.
 pub(super) fn tool_of<'t>(doc: &Doc<'t>, word: &str) -> Option<&'t ToolSpec> {
     doc.tools.find(word).or_else(|| in_namespace(doc, word))

@@ -1,8 +1,9 @@
 //! Whether a text only announces what comes next, as models write it beside a call.
 
+use super::glance::Glance;
 use super::lead::{self, strip_word};
 use super::sentence::{Sentence, sentences};
-use super::words;
+use super::{statements, words};
 use crate::doc::Doc;
 
 /// An announcement is short. A longer text says something.
@@ -60,16 +61,17 @@ fn is_announcement(doc: &Doc<'_>, sentence: &Sentence) -> bool {
         return false;
     }
     let rest = lead::without_fillers(&lower);
+    let seen = Glance::of(&lower, doc.tools);
     let is_under_way = || {
         let first = rest.split_whitespace().next().unwrap_or_default();
         let first = first.trim_end_matches(|sign: char| !sign.is_alphanumeric());
-        first.len() > 4 && first.ends_with("ing") && !words::is_statement(rest)
+        first.len() > 4 && first.ends_with("ing") && !statements::is_statement(rest)
     };
     !rest.chars().any(char::is_alphanumeric)
         || BEGINNINGS
             .iter()
             .any(|begin| strip_word(rest, begin).is_some())
-        || lead::of(&lower).is_some_and(|lead| !lead.order && !lead.gerund)
+        || lead::of(&lower, seen).is_some_and(|lead| !lead.order && !lead.gerund)
         || is_under_way()
 }
 

@@ -1,5 +1,8 @@
 //! Calls that a sentence leads up to: a block of shell below it, a command behind an arrow, the rows of a table.
 
+use std::sync::LazyLock;
+
+use super::glance::{self, Glance};
 use super::lead;
 use super::literals::{Kind, Literal, literals};
 use super::mood::Around;
@@ -12,22 +15,31 @@ use crate::json;
 use crate::limits::{INTENTS_MAX, SENTENCE_BYTES_MAX};
 use crate::model::Strategy;
 use crate::raw::{Args, Given, RawCall, Unknown};
+use crate::word_bits::{Key, WordBits};
 
 /// How sure such calls are.
 const SURE: f64 = 0.6;
 /// Languages of blocks that are commands.
 const SHELLS: &[&str] = &["bash", "sh", "shell", "zsh", "console"];
 
-/// Whether a sentence can lead up to a call: a cheap look.
-pub(super) fn may_look(lower: &str) -> bool {
-    !words::asks_reader(lower) && !super::lines::is_log(lower) && lead::is_possible(lower)
-        || ["; ", "->", "→"].iter().any(|sign| lower.contains(sign))
+/// Whether a sentence has a sign that what follows it can be a call.
+pub(super) fn has_arrow(lower: &str) -> bool {
+    ["; ", "->", "→"].iter().any(|sign| lower.contains(sign))
 }
 
 /// The call that a sentence leads up to, when it names no tool.
-pub(super) fn led_up_to(doc: &Doc<'_>, sentence: &Sentence, lower: &str) -> Option<RawCall> {
+pub(super) fn led_up_to(
+    doc: &Doc<'_>,
+    sentence: &Sentence,
+    lower: &str,
+    seen: Glance,
+) -> Option<RawCall> {
+    // It ends with its command behind an arrow, or with a colon above it.
+    if !seen.may(glance::ARROW) && !lower.ends_with(':') {
+        return None;
+    }
     let rest = lead::without_fillers(lower);
-    let verb = rest_of_plan(lower).unwrap_or(rest);
+    let verb = rest_of_plan(lower, seen).unwrap_or(rest);
     let is_to_see = lists::list("finds out")
         .iter()
         .any(|word| lead::strip_word(verb, word).is_some());
@@ -54,11 +66,14 @@ pub(super) fn looked_at(
     doc: &Doc<'_>,
     sentence: &Sentence,
     earlier: &[Sentence],
-    lower: &str,
+    (lower, seen): (&str, Glance),
 ) -> Option<Vec<RawCall>> {
+    if !seen.may_give() && !ends_pointing(without_when(lower)) {
+        return None;
+    }
     let from = lower.rfind("; ").map_or(0, |at| at + 2);
     let clause = &lower[from..];
-    let lead = lead::of(clause)?;
+    let lead = lead::of(clause, seen)?;
     let said = &clause[lead.end..];
     let first = said
         .split(|letter: char| !letter.is_alphanumeric())
@@ -75,7 +90,11 @@ pub(super) fn looked_at(
         return None;
     }
     let text = sentence.text(doc);
-    let own = literals(doc, text);
+    let own = if seen.may_give() {
+        literals(doc, text)
+    } else {
+        Vec::new()
+    };
     let masked = words::without_quoted(lower);
     if words::is_denied(lower)
         || words::addresses_reader(&masked)
@@ -139,16 +158,36 @@ pub(super) fn looked_at(
 
 /// Whether few words end by pointing at what was said before.
 fn points(said: &str) -> bool {
-    let said = said.trim_end_matches(['.', '!', ' ']);
-    let said = [" first", " now", " then", " quickly"]
-        .iter()
-        .find_map(|word| said.strip_suffix(word))
-        .unwrap_or(said);
-    said.split_whitespace().count() <= 7
+    let said = without_when(said);
+    ends_pointing(said)
+        && said.split_whitespace().count() <= 7
         && lists::list("pointed at").iter().any(|words| {
             said.strip_suffix(words)
                 .is_some_and(|head| head.ends_with(' '))
         })
+}
+
+fn without_when(said: &str) -> &str {
+    let said = said.trim_end_matches(['.', '!', ' ']);
+    [" first", " now", " then", " quickly"]
+        .iter()
+        .find_map(|word| said.strip_suffix(word))
+        .unwrap_or(said)
+}
+
+/// Whether the last word can be that of words which point: a cheap look.
+fn ends_pointing(said: &str) -> bool {
+    static LAST: LazyLock<WordBits> = LazyLock::new(|| {
+        let pointing = lists::list("pointed at").iter();
+        let words: Vec<_> = pointing.map(|words| (last_word(words), 1)).collect();
+        WordBits::new(&words)
+    });
+    LAST.of(last_word(said)) != 0
+}
+
+fn last_word(said: &str) -> Key {
+    let blank = memchr::memrchr(b' ', said.as_bytes());
+    Key::default().and_letters(&said[blank.map_or(0, |at| at + 1)..])
 }
 
 fn call(tool: &str, args: Args, span: [usize; 2]) -> RawCall {
@@ -158,8 +197,8 @@ fn call(tool: &str, args: Args, span: [usize; 2]) -> RawCall {
 }
 
 /// What stands behind "let me", "we need to".
-fn rest_of_plan(lower: &str) -> Option<&str> {
-    let lead = lead::of(lower).filter(|lead| !lead.order && !lead.gerund)?;
+fn rest_of_plan(lower: &str, seen: Glance) -> Option<&str> {
+    let lead = lead::of(lower, seen).filter(|lead| !lead.order && !lead.gerund)?;
     Some(&lower[lead.end..])
 }
 

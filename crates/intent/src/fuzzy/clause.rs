@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem;
 
+use super::glance::{self, Glance};
 use super::phrases::Phrases;
 use super::table::starts_with_verb;
 
@@ -48,7 +49,11 @@ pub(super) fn behind_turns(lower: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The parts of a sentence that are meant or denied on their own.
-pub(super) fn segments(lower: &str) -> Vec<[usize; 2]> {
+pub(super) fn segments(lower: &str, seen: Glance) -> Vec<[usize; 2]> {
+    let whole = [0, lower.len()];
+    if !seen.may(glance::TURN) || !seen.may(glance::DENIAL | glance::QUOTE) {
+        return vec![whole];
+    }
     // Behind "if …" everything hangs on the condition.
     let conditional = ["if ", "unless ", "when ", "suppose "]
         .iter()
@@ -82,7 +87,11 @@ pub(super) fn split(lower: &str, from: usize) -> Vec<[usize; 2]> {
     let mut start = from;
     let mut at = from;
     let mut mark: Option<u8> = None;
-    while at < bytes.len() {
+    while let Some(next) = bytes[at..]
+        .iter()
+        .position(|byte| MAY_PART[usize::from(*byte)])
+    {
+        at += next;
         let byte = bytes[at];
         if let Some(open) = mark {
             if byte == open {
@@ -108,21 +117,26 @@ pub(super) fn split(lower: &str, from: usize) -> Vec<[usize; 2]> {
     parts
 }
 
-/// A cheap look before the real one: the first two bytes of a link.
+/// Bytes that a link can begin with, and marks that none is looked for between.
+static MAY_PART: [bool; 256] = {
+    let mut bytes = [false; 256];
+    bytes[b',' as usize] = true;
+    bytes[b' ' as usize] = true;
+    bytes[b'`' as usize] = true;
+    bytes[b'"' as usize] = true;
+    bytes
+};
+
+/// A cheap look before the real one: the first three bytes of a link.
 fn may_link(bytes: &[u8], at: usize) -> bool {
-    static STARTS: LazyLock<Vec<[u8; 2]>> = LazyLock::new(|| {
-        let mut starts: Vec<[u8; 2]> = LINKS
-            .iter()
-            .map(|link| [link.as_bytes()[0], link.as_bytes()[1]])
-            .collect();
-        starts.sort_unstable();
-        starts.dedup();
-        starts
-    });
-    matches!(bytes[at], b',' | b' ')
-        && bytes
-            .get(at + 1)
-            .is_some_and(|next| STARTS.contains(&[bytes[at], *next]))
+    match bytes.get(at..at + 3) {
+        Some([b',', b' ', _]) => true,
+        Some([b' ', next, third]) => matches!(
+            [*next, *third],
+            [b'a', b'n'] | [b't', b'h'] | [b'b', b'e'] | [b'-', b' '] | [0xe2, _]
+        ),
+        _ => false,
+    }
 }
 
 /// What may stand between a link and its verb.
@@ -154,8 +168,13 @@ static SUBJECTS: LazyLock<Phrases> = LazyLock::new(|| {
 
 /// A link at this place that a verb follows: the link, and where the verb starts.
 fn link_at(lower: &str, at: usize) -> Option<(&'static str, usize)> {
+    let rest = lower.get(at..)?;
+    let third = rest.as_bytes().get(2);
     LINKS.iter().find_map(|link| {
-        let mut tail = lower.get(at..)?.strip_prefix(link)?;
+        if link.len() > 2 && link.as_bytes().get(2) != third {
+            return None;
+        }
+        let mut tail = rest.strip_prefix(link)?;
         while let Some((_, rest)) = SUBJECTS.strip(tail) {
             tail = rest;
         }

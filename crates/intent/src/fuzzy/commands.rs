@@ -1,5 +1,6 @@
 //! Command lines that stand in prose without marks: "run tail -n 5 a.log and see".
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::lists;
@@ -28,7 +29,8 @@ const LONE: &[&str] = &[
     "nvidia-smi",
     "lsof",
 ];
-const LEADS: &[&str] = &[
+/// Words before such programs.
+pub(super) const LEADS: &[&str] = &[
     "run",
     "running",
     "execute",
@@ -44,6 +46,24 @@ static EVERYDAY: LazyLock<&[&str]> = LazyLock::new(|| lists::list("everyday prog
 static SUBCOMMANDS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("subcommands"));
 /// Words that end a command, for no command has them.
 static PROSE: LazyLock<&[&str]> = LazyLock::new(|| lists::list("ends command"));
+
+/// Programs that are everyday words, and only what they are given tells.
+pub(super) fn everyday_programs() -> Vec<&'static str> {
+    programs().filter(|it| is_everyday(it)).collect()
+}
+
+/// All other programs.
+pub(super) fn distinct_programs() -> Vec<&'static str> {
+    programs().filter(|it| !is_everyday(it)).collect()
+}
+
+fn programs() -> impl Iterator<Item = &'static str> {
+    PROGRAMS.iter().chain(FURTHER_PROGRAMS).copied()
+}
+
+fn is_everyday(program: &str) -> bool {
+    EVERYDAY.contains(&program)
+}
 
 /// Where the command ends that begins at this word, when one does.
 pub(super) fn command_end(text: &str, at: usize) -> Option<usize> {
@@ -156,5 +176,6 @@ pub(super) fn is_command(text: &str) -> bool {
 }
 
 fn is_program(word: &str) -> bool {
-    PROGRAMS.contains(&word) || FURTHER_PROGRAMS.contains(&word)
+    static ALL: LazyLock<HashSet<&str>> = LazyLock::new(|| programs().collect());
+    ALL.contains(word)
 }

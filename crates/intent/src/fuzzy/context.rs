@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
+
 use super::anchors::{self, Anchor};
 use super::fill::{self, Filled, Place, Takes, takes, wanted};
 use super::literals::{Kind, Literal, literals};
@@ -455,4 +457,20 @@ pub(super) fn may_point(lower: &str) -> bool {
         && lists::list("runs it")
             .iter()
             .any(|words| lower.contains(words))
+}
+
+/// Whether a sentence can point at a tool: a cheap look.
+pub(super) fn may_point_at(lower: &str) -> bool {
+    static POINTS: LazyLock<[Finder<'static>; 2]> =
+        LazyLock::new(|| ["call it", "use it"].map(Finder::new));
+    let goes_on = |rest: &str| {
+        [" with", " on", ":", " to read", " for"]
+            .iter()
+            .any(|words| rest.starts_with(words))
+    };
+    POINTS.iter().any(|finder| {
+        let len = finder.needle().len();
+        let mut hits = finder.find_iter(lower.as_bytes());
+        hits.any(|at| goes_on(&lower[at + len..]))
+    })
 }

@@ -25,6 +25,15 @@ pub(super) enum Takes {
 }
 
 pub(super) fn takes(argument: &str) -> Takes {
+    // Most tools call their arguments so.
+    match argument {
+        "path" => return Takes::Path,
+        "url" => return Takes::Url,
+        "query" => return Takes::Query,
+        "command" => return Takes::Command,
+        "content" => return Takes::Text,
+        _ => {}
+    }
     let is = |other| same_argument(argument, other);
     if is("path") {
         Takes::Path

@@ -39,11 +39,18 @@ static UNSPACED: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
     verbs.map(|(word, place)| (*word, *place)).collect()
 });
 
-/// Whether a sentence can give a verb of another language something to the letter: a cheap look.
-pub(super) fn may_be(text: &str) -> bool {
-    let inner = |pair: &[u8]| pair[0] == b'.' && pair[1].is_ascii_alphanumeric();
-    let is_mark = |byte: u8| matches!(byte, b'`' | b'"' | b'/') || byte >= 0xc2;
-    text.bytes().any(is_mark) || text.as_bytes().windows(2).any(inner)
+/// All of these verbs.
+pub(super) fn verb_words() -> Vec<&'static str> {
+    BY_WORD.keys().copied().collect()
+}
+
+/// All nouns for what a plan can leave open.
+pub(super) fn nouns() -> Vec<&'static str> {
+    ["files", "commands", "messages"]
+        .iter()
+        .flat_map(|name| lists::list(name))
+        .copied()
+        .collect()
 }
 
 /// The verbs of a sentence that are given what their tool takes, as if they named it.
@@ -150,17 +157,23 @@ fn labelled(
         .then_some(([from + start, end], name))
 }
 
+/// What stands before the thing that is looked for in memory.
+const RECALLS: &[&str] = &[
+    " memory for ",
+    " memory about ",
+    " memory: ",
+    " memories for ",
+    " memories about ",
+];
+
+/// Whether something can be looked for in memory: a cheap look.
+pub(super) fn may_recall(lower: &str) -> bool {
+    RECALLS.iter().any(|words| lower.contains(words))
+}
+
 /// "look in memory for a name": from the verb up to what is looked for.
 fn recalled(text: &str) -> Option<[usize; 2]> {
-    let at = [
-        " memory for ",
-        " memory about ",
-        " memory: ",
-        " memories for ",
-        " memories about ",
-    ]
-    .iter()
-    .find_map(|words| {
+    let at = RECALLS.iter().find_map(|words| {
         let at = text.find(words)?;
         Some([at, at + words[1..].find([' ', ':'])? + 1])
     })?;
@@ -179,7 +192,12 @@ fn verb_behind(text: &str, end: usize, literals: &[Literal]) -> Option<([usize; 
     let next = literals.iter().map(|literal| literal.span[0]);
     let stop = next.filter(|at| *at >= end).min().unwrap_or(text.len());
     let stop = crate::doc::floor(text, stop.min(end + BEHIND_BYTES_MAX));
-    let behind = text.get(end..stop)?;
+    let mut behind = text.get(end..stop)?;
+    // A word that is cut here is not the verb that it begins like.
+    let of_word = |letter: char| letter.is_alphabetic() && !is_unspaced(letter);
+    if text[stop..].starts_with(of_word) {
+        behind = behind.trim_end_matches(of_word);
+    }
     let behind = &behind[..behind
         .find([',', ';', ':', '.', '。', '，'])
         .unwrap_or(behind.len())];
@@ -218,13 +236,15 @@ fn verbs(text: &str) -> impl Iterator<Item = ([usize; 2], usize)> + '_ {
         });
     let unspaced = UNSPACED
         .iter()
+        .filter(|_| !text.is_ascii())
         .filter_map(|(word, place)| text.rfind(word).map(|at| ([at, at + word.len()], *place)));
     spaced.chain(unspaced)
 }
 
 /// Whether a verb is English, where orders and statements look alike.
 pub(super) fn is_english(verb: &str) -> bool {
-    lists::list("english verbs").contains(&verb.to_lowercase().as_str())
+    static ENGLISH: LazyLock<&[&str]> = LazyLock::new(|| lists::list("english verbs"));
+    ENGLISH.contains(&verb.to_lowercase().as_str())
 }
 
 /// What a plan names without saying which, and what its verb takes.

@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use memchr::memmem;
 
+use super::glance::{self, Glance};
 use super::phrases::Phrases;
-use crate::cues::has_words;
+use crate::cues::{WordSet, has_words};
 
 /// A lead that makes a wish.
 pub(super) struct Lead {
@@ -250,17 +251,18 @@ static OPENING: LazyLock<Vec<memmem::Finder<'static>>> = LazyLock::new(|| {
 
 /// Whether a sentence in lower case can have a lead at all, in itself or behind a turn: a cheap look
 /// before the real one, which most sentences of most texts do not pass.
-pub(super) fn is_possible(lower: &str) -> bool {
-    can_begin(lower) || super::clause::behind_turns(lower).any(can_begin)
+pub(super) fn is_possible(lower: &str, seen: Glance) -> bool {
+    let can_begin = |lower: &str| can_begin(lower, seen);
+    can_begin(lower) || seen.may(glance::TURN) && super::clause::behind_turns(lower).any(can_begin)
 }
 
-fn can_begin(lower: &str) -> bool {
-    let rest = without_number(lower);
-    FILLER.begin(rest)
-        || PLANNED.begin(rest)
-        || DOING.begin(rest)
-        || super::table::may_start_with_verb(rest)
-        || opening(lower).is_some_and(|[_, end]| SELF.begin(without_now(&lower[end..])))
+fn can_begin(lower: &str, seen: Glance) -> bool {
+    static BEGINS: LazyLock<Phrases> = LazyLock::new(|| {
+        let small = [FILLERS, PLANS, UNDER_WAY_LEADS].concat();
+        Phrases::new(small.into_iter().chain(super::table::verbs()))
+    });
+    let later = || opening(lower).is_some_and(|[_, end]| SELF.begin(without_now(&lower[end..])));
+    BEGINS.begin(without_number(lower)) || seen.may(glance::SELF) && later()
 }
 
 fn without_number(text: &str) -> &str {
@@ -311,16 +313,14 @@ pub(super) fn without_fillers(lower: &str) -> &str {
 }
 
 /// The lead of a sentence in lower case.
-pub(super) fn of(lower: &str) -> Option<Lead> {
+pub(super) fn of(lower: &str, seen: Glance) -> Option<Lead> {
     let rest = without_fillers(lower);
     let at = |rest: &str| lower.len() - rest.len();
     if let Some((_, tail)) = PLANNED.strip(rest) {
         // "I'd have to read it to know" is no plan.
-        let unreal = ["i'd", "i would", "we would", "we'd"]
-            .iter()
-            .filter_map(|subject| strip_word(rest, subject))
-            .any(|tail| tail.starts_with("have to") || tail.starts_with("need to"));
-        if unreal {
+        let unreal = |tail: &str| tail.starts_with("have to") || tail.starts_with("need to");
+        let would = |subject: &&str| strip_word(rest, subject).is_some_and(unreal);
+        if unreal(tail) && ["i'd", "i would", "we would", "we'd"].iter().any(would) {
             return None;
         }
         let tail = strip_adverbs(tail);
@@ -358,7 +358,7 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
     }
     let under_way = is_ing(rest);
     if !super::table::starts_with_verb(rest) {
-        return later_plan(lower);
+        return seen.may(glance::SELF).then(|| later_plan(lower))?;
     }
     Some(Lead {
         end: at(rest),
@@ -370,18 +370,20 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
 
 /// A plan after an opening clause: "the user wants news, so I will …", "I think I should …".
 fn later_plan(lower: &str) -> Option<Lead> {
-    const FOREIGN: &[&str] = &[
-        "said", "says", "wrote", "replied", "when", "once", "after", "told", "if", "unless",
-        "suppose", "in case", "until",
-    ];
+    static FOREIGN: LazyLock<WordSet> = LazyLock::new(|| {
+        WordSet::new(&[
+            "said", "says", "wrote", "replied", "when", "once", "told", "if", "unless", "suppose",
+            "in case", "until",
+        ])
+    });
     let [at, end] = opening(lower)?;
     let (_, tail) = SELF.strip(without_now(&lower[end..]))?;
     let before = &lower[..at];
     // "After reading a.txt, I'll …" sets an order of its own steps, not a condition.
     let own_step = strip_word(before, "after").is_some_and(is_ing);
-    let foreign = |word: &&str| !(own_step && *word == "after") && has_words(before, word);
+    let foreign = FOREIGN.is_in(before) || !own_step && has_words(before, "after");
     // What is denied or past before the plan says nothing about the plan.
-    if before.contains('"') || FOREIGN.iter().any(foreign) {
+    if foreign || before.contains('"') {
         return None;
     }
     let tail = strip_adverbs(tail);

@@ -18,6 +18,8 @@ use crate::tools::ToolSpec;
 static NAME_LABELS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("name labels"));
 /// Labels before all arguments.
 static INPUT_LABELS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("input labels"));
+/// A label is short.
+const LABEL_BYTES_MAX: usize = 40;
 /// Lines of arguments below a tool's name.
 const ARGUMENT_LINES_MAX: usize = 12;
 /// How sure such lines are.
@@ -48,7 +50,10 @@ fn label(line: &str) -> Option<(String, &str)> {
     let line = line
         .trim()
         .trim_start_matches(['-', '*', '#', '>', '_', '`', ' ', '•']);
-    let at = line.find([':', '：', '=']).filter(|at| *at <= 40)?;
+    let head = &line[..crate::doc::floor(line, LABEL_BYTES_MAX + 3)];
+    let at = head
+        .find([':', '：', '='])
+        .filter(|at| *at <= LABEL_BYTES_MAX)?;
     let sign = line[at..].chars().next().map_or(1, char::len_utf8);
     let name = line[..at]
         .trim_matches(['*', '_', '`', ' ', '"'])
@@ -241,7 +246,8 @@ pub(super) fn is_log(line: &str) -> bool {
     let is_stamped =
         digits >= 4 && line[..digits].contains(':') && line.as_bytes()[0].is_ascii_digit();
     is_stamped
-        || ["[x]", "✓", "✔", "✅", "☑", "[done]", "done:"]
-            .iter()
-            .any(|mark| line.starts_with(mark))
+        || line.starts_with(['[', 'd', '✓', '✔', '✅', '☑'])
+            && ["[x]", "✓", "✔", "✅", "☑", "[done]", "done:"]
+                .iter()
+                .any(|mark| line.starts_with(mark))
 }

@@ -1,6 +1,6 @@
 //! The lists of words in `lists.txt`, one language beside the other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use crate::cues::WordSet;
@@ -32,6 +32,11 @@ fn words(line: &'static str) -> impl Iterator<Item = &'static str> {
 /// The words of a list.
 pub(super) fn list(name: &str) -> &'static [&'static str] {
     LISTS.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// The words of a list, to look words up in.
+pub(super) fn set(name: &str) -> HashSet<&'static str> {
+    list(name).iter().copied().collect()
 }
 
 /// The words of a list, to be looked for all at once.

@@ -14,6 +14,7 @@ mod commands;
 mod context;
 mod fill;
 mod foreign;
+mod glance;
 mod lead;
 mod lines;
 mod lists;
@@ -27,6 +28,7 @@ mod search;
 mod second_thoughts;
 mod sentence;
 mod stand;
+mod statements;
 mod table;
 mod unmarked;
 mod verbs;
@@ -40,6 +42,7 @@ use crate::limits::{INTENTS_MAX, SENTENCE_BYTES_MAX};
 use crate::model::{FinishReason, Strategy};
 use crate::raw::{Args, Given, RawCall, Unknown};
 use crate::steps::visit;
+use glance::Glance;
 use second_thoughts::Turn;
 
 /// What one clause wants.
@@ -153,6 +156,12 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         if text.len() > SENTENCE_BYTES_MAX {
             continue;
         }
+        // Same length, so offsets fit both.
+        lower.clear();
+        lower.push_str(text);
+        lower.make_ascii_lowercase();
+        let seen = Glance::of(&lower, doc.tools);
+        advice.see(number, seen);
         let start = sentence.span[0];
         let is_labelled = || {
             labelled
@@ -162,38 +171,32 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         if doc.is_hidden(start, 0) || doc.is_shown(start) || is_labelled() {
             continue;
         }
-        // Same length, so offsets fit both.
-        lower.clear();
-        lower.push_str(text);
-        lower.make_ascii_lowercase();
         wished.turn(number, &lower);
         let before = &sentences[..number];
         let around = [before, &sentences[number + 1..]];
         if sentence.question {
             // "We need exec for this, but which command?" plans before it asks.
             if let Some(plan) = sentence.before_question(doc) {
-                let named = named::wishes(
-                    doc,
-                    &plan,
-                    around,
-                    &lower[..plan.text(doc).len()],
-                    &mut || false,
-                );
+                let lower = &lower[..plan.text(doc).len()];
+                let seen = Glance::of(lower, doc.tools);
+                let named = named::wishes(doc, &plan, around, (lower, seen), &mut || false);
                 wished.asked.extend(named.asked);
             }
             continue;
         }
-        let named = named::wishes(doc, sentence, around, &lower, &mut || {
+        let named = named::wishes(doc, sentence, around, (&lower, seen), &mut || {
             advice.given(doc, before)
         });
         let mut calls = Vec::new();
-        if lead::is_possible(&lower) && !words::asks_reader(&lower) && !lines::is_log(&lower) {
+        let may_lead = seen.may_lead && !words::asks_reader(&lower) && !lines::is_log(&lower);
+        if may_lead {
             let spoken = Spoken {
                 sentence,
                 text,
                 lower: &lower,
                 before,
-                addressed: words::addresses_reader(&lower),
+                seen,
+                addressed: seen.may(glance::READER) && words::addresses_reader(&lower),
             };
             spoken.wishes(doc, &mut advice, &mut calls);
         }
@@ -205,11 +208,12 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         calls.retain(|call| {
             !words::introduces_example(&lower[..call.span[0].saturating_sub(start)])
         });
-        if calls.is_empty() && blocks::may_look(&lower) && !advice.given(doc, before) {
-            match blocks::led_up_to(doc, sentence, &lower) {
+        let may_look = may_lead || seen.may(glance::ARROW) && blocks::has_arrow(&lower);
+        if calls.is_empty() && may_look && !advice.given(doc, before) {
+            match blocks::led_up_to(doc, sentence, &lower, seen) {
                 Some(call) => calls.push(call),
                 None => calls.extend(
-                    blocks::looked_at(doc, sentence, before, &lower)
+                    blocks::looked_at(doc, sentence, before, (&lower, seen))
                         .into_iter()
                         .flatten(),
                 ),
@@ -225,12 +229,7 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         .chain(blocks::rows(doc))
         .collect();
     calls.sort_by_key(|call| call.span[0]);
-    let speaks_to_reader = |sentence: &sentence::Sentence| {
-        let text = sentence.text(doc);
-        text.len() <= SENTENCE_BYTES_MAX
-            && words::addresses_reader(&words::without_quoted(&text.to_ascii_lowercase()))
-    };
-    if calls.is_empty() && !wished.asked.is_empty() && !sentences.iter().any(speaks_to_reader) {
+    if calls.is_empty() && !wished.asked.is_empty() && !advice.speaks_to_reader(doc, &sentences) {
         // What is planned and can not be made is asked back, when there is nothing else to do.
         calls.extend(wished.asked.into_iter().take(1));
     }
@@ -290,35 +289,46 @@ fn better(doc: &Doc<'_>, named: Vec<RawCall>, spoken: Vec<RawCall>) -> Vec<RawCa
 /// and each sentence once.
 #[derive(Default)]
 struct Advice {
+    /// Sentences that can be advice, and how many of them were looked at.
+    hints: Vec<(usize, Glance)>,
     seen: usize,
     found: bool,
 }
 
 impl Advice {
+    /// Remembers a sentence that can be advice.
+    fn see(&mut self, number: usize, seen: Glance) {
+        // What is left out between marks can leave a word.
+        if seen.may(glance::READER | glance::STEPS | glance::QUOTE) {
+            self.hints.push((number, seen));
+        }
+    }
+
     fn given(&mut self, doc: &Doc<'_>, before: &[sentence::Sentence]) -> bool {
-        while !self.found && self.seen < before.len() {
-            let from = before[self.seen].span[0];
-            let to = before[before.len() - 1].span[1];
-            visit(to - from);
-            let Some(hint) = words::advice_hint(&doc.text[from..to]) else {
-                self.seen = before.len();
-                break;
-            };
-            // The hint can lie in the middle of a sentence, or between two.
-            self.seen = before.partition_point(|sentence| sentence.span[1] <= from + hint);
-            if let Some(sentence) = before.get(self.seen) {
-                let text = sentence.text(doc);
-                self.found = text.len() <= SENTENCE_BYTES_MAX
-                    && is_advice(&words::without_quoted(&text.to_ascii_lowercase()));
-                self.seen += 1;
-            }
+        while !self.found
+            && let Some((number, seen)) = self.hints.get(self.seen)
+            && let Some(sentence) = before.get(*number)
+        {
+            let said = Self::said(doc, sentence);
+            let may_address = seen.may(glance::READER | glance::QUOTE);
+            self.found =
+                may_address && words::addresses_reader(&said) || words::announces_steps(&said);
+            self.seen += 1;
         }
         self.found
     }
-}
 
-fn is_advice(lower: &str) -> bool {
-    words::addresses_reader(lower) || words::announces_steps(lower)
+    /// Whether any sentence that was read speaks to a reader.
+    fn speaks_to_reader(&self, doc: &Doc<'_>, sentences: &[sentence::Sentence]) -> bool {
+        let mut hints = self.hints.iter().map(|(number, _)| &sentences[*number]);
+        hints.any(|sentence| words::addresses_reader(&Self::said(doc, sentence)))
+    }
+
+    fn said(doc: &Doc<'_>, sentence: &sentence::Sentence) -> String {
+        let text = sentence.text(doc);
+        visit(text.len());
+        words::without_quoted(&text.to_ascii_lowercase())
+    }
 }
 
 /// One sentence, as it was written and in lower case: same length, so offsets fit both.
@@ -328,18 +338,21 @@ struct Spoken<'a> {
     lower: &'a str,
     /// The sentences before it.
     before: &'a [sentence::Sentence],
+    seen: Glance,
     /// Whether it speaks to a reader, so that an order in it is one for the reader.
     addressed: bool,
 }
 
 impl Spoken<'_> {
     fn wishes(&self, doc: &Doc<'_>, advice: &mut Advice, calls: &mut Vec<RawCall>) {
-        for [start, end] in clause::segments(self.lower) {
+        for [start, end] in clause::segments(self.lower, self.seen) {
             let said = &self.lower[start..end];
             visit(said.len());
-            let Some(lead) = lead::of(said) else { continue };
+            let Some(lead) = lead::of(said, self.seen) else {
+                continue;
+            };
             let for_reader = lead.order && (self.addressed || advice.given(doc, self.before));
-            if for_reader || lead.gerund && (self.addressed || words::is_statement(said)) {
+            if for_reader || lead.gerund && (self.addressed || statements::is_statement(said)) {
                 continue;
             }
             for part in clause::split(said, lead.end) {
@@ -361,7 +374,7 @@ impl Spoken<'_> {
         calls: &mut Vec<RawCall>,
     ) -> bool {
         let (text, lower) = (&self.text[from..to], &self.lower[from..to]);
-        if words::is_denied(lower) {
+        if self.seen.may(glance::DENIAL | glance::QUOTE) && words::is_denied(lower) {
             return false;
         }
         let Some(mut wish) = verbs::wish(doc, text, lower, lead.order) else {

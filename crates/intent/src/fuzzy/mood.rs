@@ -1,6 +1,9 @@
 //! Whether words around a tool's name make a wish of it: the languages differ, the tables say how.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
+
+use memchr::memmem::FinderRev;
 
 use super::lists;
 use crate::cues::WordSet;
@@ -183,7 +186,7 @@ fn is_denied_behind(after: &str) -> bool {
 }
 
 /// Verbs that tell what a call gave, right behind it.
-static OUTCOMES: LazyLock<&[&str]> = LazyLock::new(|| lists::list("outcomes"));
+static OUTCOMES: LazyLock<HashSet<&str>> = LazyLock::new(|| lists::set("outcomes"));
 
 /// The same where words have no blanks between them.
 static OUTCOME_PARTS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("outcome parts"));
@@ -193,7 +196,7 @@ static BEFORE_OUTCOME: LazyLock<&[&str]> = LazyLock::new(|| lists::list("before 
 
 /// Whether what follows a call tells how it went.
 pub(super) fn tells_outcome(behind: &str) -> bool {
-    static FINISHED: LazyLock<&[&str]> = LazyLock::new(|| lists::list("finished"));
+    static FINISHED: LazyLock<HashSet<&str>> = LazyLock::new(|| lists::set("finished"));
     let rest = behind.trim_start_matches(|letter: char| {
         letter.is_whitespace() || matches!(letter, ')' | '"' | '*' | '`')
     });
@@ -208,7 +211,7 @@ pub(super) fn tells_outcome(behind: &str) -> bool {
         .filter(|word| !word.is_empty());
     let mut first = words.next().unwrap_or_default();
     if !joined
-        && (FINISHED.contains(&first)
+        && (FINISHED.contains(first)
             || arrow && first.starts_with(|letter: char| letter.is_ascii_digit()))
     {
         return true;
@@ -220,8 +223,8 @@ pub(super) fn tells_outcome(behind: &str) -> bool {
     if subject && !joined {
         let verb = words.clone().next().unwrap_or_default();
         return first == "nothing"
-            || OUTCOMES.contains(&verb)
-            || FINISHED.contains(&verb)
+            || OUTCOMES.contains(verb)
+            || FINISHED.contains(verb)
             || verb == "got";
     }
     for _ in 0..3 {
@@ -232,9 +235,9 @@ pub(super) fn tells_outcome(behind: &str) -> bool {
     }
     let parts = first_words(rest, 3);
     joined
-        && (OUTCOMES.contains(&first)
-            || FINISHED.contains(&first)
-            || OUTCOME_PARTS.iter().any(|part| parts.contains(part)))
+        && (OUTCOMES.contains(first)
+            || FINISHED.contains(first)
+            || !parts.is_ascii() && OUTCOME_PARTS.iter().any(|part| parts.contains(part)))
 }
 
 /// "exec git pull ok".
@@ -319,8 +322,14 @@ pub(super) fn clause_start(before: &str) -> usize {
 static LINKERS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("linkers"));
 
 fn last_bound(text: &str, end: usize) -> usize {
-    static BOUNDS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("bounds"));
-    let starts = |bound: &&str| text[..end].rfind(*bound).map(|at| (at + bound.len(), at));
+    static BOUNDS: LazyLock<Vec<FinderRev<'static>>> = LazyLock::new(|| {
+        let bounds = lists::list("bounds").iter();
+        bounds.map(|bound| FinderRev::new(*bound)).collect()
+    });
+    let starts = |bound: &FinderRev<'_>| {
+        let at = bound.rfind(&text.as_bytes()[..end])?;
+        Some((at + bound.needle().len(), at))
+    };
     let last = BOUNDS.iter().filter_map(starts).max();
     last.map_or(0, |(_, at)| at)
 }

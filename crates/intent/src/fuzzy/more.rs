@@ -1,7 +1,8 @@
 //! "read a.txt and b.txt": more objects of the same verb.
 
 use super::Wish;
-use super::words::{address, is_path, starts_statement};
+use super::statements::starts_statement;
+use super::words::{address, is_path};
 
 const LINKS: &[&str] = &[
     ", and ",

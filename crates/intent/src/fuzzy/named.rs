@@ -2,11 +2,12 @@
 
 use super::anchors::{self, Anchor};
 use super::fill::{self, Filled, Place, Takes, takes, wanted};
+use super::glance::{self, Glance};
 use super::literals::{Literal, literals};
 use super::mood::{self, Around};
 use super::sentence::Sentence;
 use super::stand::{self, Stand};
-use super::{context, foreign, lead, lines, words};
+use super::{context, foreign, lines, words};
 use crate::doc::{Doc, floor};
 use crate::forms::pythonic;
 use crate::json::Ending;
@@ -54,23 +55,19 @@ pub(super) fn wishes(
     doc: &Doc<'_>,
     sentence: &Sentence,
     [earlier, later]: [&[Sentence]; 2],
-    lower: &str,
+    (lower, seen): (&str, Glance),
     advised: &mut dyn FnMut() -> bool,
 ) -> Named {
     let text = sentence.text(doc);
     let mut named = Named::default();
-    if !anchors::are_possible(doc, text)
-        && !foreign::may_be(text)
-        && !context::may_point(lower)
-        && !foreign::may_ask(lower)
-    {
+    if !seen.may_wish(lower) {
         return named;
     }
+    let may_ask = || seen.may(glance::NOUN) && foreign::may_ask(lower);
     // An everyday word with nothing to the letter is a name only where somebody plans.
-    if !foreign::may_be(text)
-        && !text.contains(['=', ':', '[', '(', '>', '{', '_', '*'])
-        && words::is_english(lower)
-        && !lead::is_possible(lower)
+    if !seen.may(glance::GIVES)
+        && (!seen.may_lead && !seen.may(glance::ASSIGN) && words::is_english(lower)
+            || !anchors::are_possible(doc, text) && !context::may_point(lower) && !may_ask())
     {
         return named;
     }
@@ -78,20 +75,30 @@ pub(super) fn wishes(
         doc.gave_up.set(true);
         return named;
     }
-    let literals = literals(doc, text);
-    let mut found = anchors::anchors(doc, text, &literals);
+    let literals = if seen.may_give() {
+        literals(doc, text)
+    } else {
+        Vec::new()
+    };
+    let mut found = Vec::new();
+    if seen.may(glance::NAME) {
+        found = anchors::anchors(doc, text, &literals);
+    }
     if found.is_empty() {
         found.extend(context::pointed_at(doc, earlier, text, lower));
         found.extend(context::pointed_run(doc, earlier, lower).filter(|_| found.is_empty()));
     }
-    let verbs = foreign::anchors(doc, text, lower, &literals);
+    let mut verbs = Vec::new();
+    if seen.may(glance::VERB | glance::MEMORY) {
+        verbs = foreign::anchors(doc, text, lower, &literals);
+    }
     let has_object = literals.iter().any(Literal::is_json);
-    if found.is_empty() && verbs.is_empty() && !has_object && !foreign::may_ask(lower) {
+    if found.is_empty() && verbs.is_empty() && !has_object && !may_ask() {
         return named;
     }
-    let masked = masked(lower, &literals, &found);
-    let for_reader =
-        words::addresses_reader(&masked) || found.iter().any(|it| !it.distinct) && advised();
+    let masked = anchors::masked(lower, &literals, &found);
+    let for_reader = seen.may(glance::READER) && words::addresses_reader(&masked)
+        || found.iter().any(|it| !it.distinct) && advised();
     let said = Said {
         doc,
         sentence,
@@ -102,7 +109,9 @@ pub(super) fn wishes(
         masked,
         for_reader,
     };
-    if lines::is_log(&said.masked) || stand::is_labelled_foreign(&said.masked.to_lowercase()) {
+    let is_labelled =
+        || seen.may(glance::COLON) && stand::is_labelled_foreign(&said.masked.to_lowercase());
+    if lines::is_log(&said.masked) || is_labelled() {
         return named;
     }
     let stands: Vec<Stand> = found.iter().map(|anchor| said.stand(anchor)).collect();
@@ -135,19 +144,6 @@ pub(super) fn wishes(
     said.verbs(&verbs, &mut named);
     said.objects(&mut named);
     named
-}
-
-/// The sentence with what is in marks blotted out, but for names.
-fn masked(lower: &str, literals: &[Literal], anchors: &[Anchor<'_>]) -> String {
-    let mut masked = lower.to_owned();
-    for literal in literals {
-        let is_name = anchors.iter().any(|anchor| anchor.span == literal.span);
-        let [from, to] = literal.span;
-        if !is_name {
-            masked.replace_range(from..to, &"\"".repeat(to - from));
-        }
-    }
-    masked
 }
 
 impl Said<'_, '_> {

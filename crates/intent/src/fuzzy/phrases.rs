@@ -3,41 +3,56 @@
 
 use super::lead::strip_word;
 
-/// Phrases in lower case, by their first byte.
+/// A phrase and its number.
+type Phrase = (&'static str, usize);
+
+/// Phrases in lower case, by their first two bytes.
 pub(super) struct Phrases {
-    by_first: Vec<Vec<(&'static str, usize)>>,
+    by_start: Vec<Vec<Phrase>>,
 }
 
 impl Phrases {
     /// The number of a phrase is its place in this order.
     pub(super) fn new(phrases: impl IntoIterator<Item = &'static str>) -> Self {
-        let mut by_first = vec![Vec::new(); 256];
+        let mut by_start = vec![Vec::new(); STARTS];
         for (number, phrase) in phrases.into_iter().enumerate() {
-            if let Some(first) = phrase.bytes().next() {
-                by_first[usize::from(first)].push((phrase, number));
+            if let Some(start) = start(phrase) {
+                by_start[start].push((phrase, number));
             }
         }
-        for phrases in &mut by_first {
+        for phrases in &mut by_start {
             phrases.sort_by_key(|(phrase, _)| usize::MAX - phrase.len());
         }
-        Self { by_first }
+        Self { by_start }
     }
 
     /// The longest phrase that this text in lower case begins with: its number, and what follows.
     pub(super) fn strip<'t>(&self, lower: &'t str) -> Option<(usize, &'t str)> {
-        let first = lower.bytes().next()?;
-        self.by_first[usize::from(first)]
+        self.near(lower)
             .iter()
             .find_map(|(phrase, number)| Some((*number, strip_word(lower, phrase)?)))
     }
 
     /// Whether this text in lower case begins with one of them, be it as a word or not.
     pub(super) fn begin(&self, lower: &str) -> bool {
-        let Some(first) = lower.bytes().next() else {
-            return false;
-        };
-        self.by_first[usize::from(first)]
+        self.near(lower)
             .iter()
             .any(|(phrase, _)| lower.starts_with(phrase))
     }
+
+    /// Those that can begin this text.
+    fn near(&self, lower: &str) -> &[Phrase] {
+        start(lower).map_or(&[], |start| &self.by_start[start])
+    }
+}
+
+/// How many beginnings of two letters are told apart.
+const STARTS: usize = 32 * 32;
+
+/// The beginning of a text of two bytes or more.
+fn start(text: &str) -> Option<usize> {
+    let [first, second, ..] = text.as_bytes() else {
+        return None;
+    };
+    Some(usize::from(first & 31) * 32 + usize::from(second & 31))
 }

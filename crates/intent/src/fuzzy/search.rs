@@ -1,10 +1,12 @@
 //! What a search is for.
 
+use std::sync::LazyLock;
+
 use super::Wish;
 use super::lead::strip_word;
 use super::verbs::trim_object;
 use super::words::{path, quoted};
-use crate::cues::has_words;
+use crate::cues::{WordSet, has_words};
 
 /// Ends of a query: how, where and why the search is made.
 const QUERY_ENDS: &[&str] = &[
@@ -140,6 +142,8 @@ const ON_THE_WEB: &[&str] = &[
     "today",
 ];
 
+static ABOUT_THE_WORLD: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(ON_THE_WEB));
+
 /// Objects that say nothing.
 const VAGUE: &[&str] = &[
     "",
@@ -221,7 +225,7 @@ fn find_out(rest: &str, low: &str) -> Option<Wish> {
         .split_whitespace()
         .skip(1)
         .any(|word| word.starts_with(char::is_uppercase));
-    let about = names || ON_THE_WEB.iter().any(|word| has_words(asked, word));
+    let about = names || ABOUT_THE_WORLD.is_in(asked);
     (about && !here && path(query).is_none())
         .then(|| Wish::new("web_search").arg("query", query).bonus(-0.05))
 }
@@ -289,11 +293,7 @@ pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<W
         && rest
             .split_whitespace()
             .any(|word| word.starts_with(|letter: char| letter.is_uppercase()) && word.len() > 1);
-    if find
-        && quoted(rest).is_none()
-        && !names_something
-        && !ON_THE_WEB.iter().any(|word| has_words(low, word))
-    {
+    if find && quoted(rest).is_none() && !names_something && !ABOUT_THE_WORLD.is_in(low) {
         return None;
     }
     let (query, low) = (&rest[at..], &low[at..]);

@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
+
 use super::lists;
 
 /// How a sentence turns from what was wished before.
@@ -19,7 +21,8 @@ static HESITATIONS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("hesitation
 static REFUSALS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("refusals"));
 static FILLERS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("fillers"));
 /// What gives up a wish, wherever it stands in a short sentence.
-static GIVES_UP: LazyLock<&[&str]> = LazyLock::new(|| lists::list("gives up"));
+static GIVES_UP: LazyLock<Vec<Finder<'static>>> =
+    LazyLock::new(|| finders(lists::list("gives up")));
 /// What makes another wish one more, and not one instead.
 static ADDS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("adds"));
 const SHORT_WORDS_MAX: usize = 16;
@@ -28,7 +31,7 @@ const SHORT_WORDS_MAX: usize = 16;
 pub(super) fn turn(lower: &str) -> Turn {
     let mut rest = lower.trim_start_matches(|letter: char| !letter.is_alphanumeric());
     let short = lower.split_whitespace().count() <= SHORT_WORDS_MAX;
-    if short && GIVES_UP.iter().any(|words| gives_up(lower, words)) {
+    if short && GIVES_UP.iter().any(|finder| gives_up(lower, finder)) {
         return Turn::TakesBack;
     }
     let mut hesitates = false;
@@ -55,7 +58,19 @@ pub(super) fn turn(lower: &str) -> Turn {
         };
         rest = tail.trim_start_matches(|letter: char| !letter.is_alphanumeric());
     }
-    let inside = [
+    if INSIDE.iter().any(|it| it.find(lower.as_bytes()).is_some()) || hesitates {
+        return Turn::Hesitates;
+    }
+    Turn::None
+}
+
+fn finders(words: &[&'static str]) -> Vec<Finder<'static>> {
+    words.iter().map(|words| Finder::new(*words)).collect()
+}
+
+/// What hesitates in the middle of a sentence.
+static INSIDE: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
+    finders(&[
         " better:",
         " is better",
         " rather:",
@@ -67,19 +82,15 @@ pub(super) fn turn(lower: &str) -> Turn {
         "— no",
         " scratch that",
         " or rather ",
-    ];
-    if inside.iter().any(|words| lower.contains(words)) || hesitates {
-        return Turn::Hesitates;
-    }
-    Turn::None
-}
+    ])
+});
 
 /// "мне нужно" has no "не нужно".
-fn gives_up(lower: &str, words: &str) -> bool {
+fn gives_up(lower: &str, finder: &Finder<'_>) -> bool {
     let goes_on = |letter: char| letter.is_alphabetic() && !super::anchors::is_unspaced(letter);
-    lower
-        .match_indices(words)
-        .any(|(at, _)| !lower[..at].ends_with(goes_on))
+    finder
+        .find_iter(lower.as_bytes())
+        .any(|at| !lower[..at].ends_with(goes_on))
 }
 
 /// Whether a sentence sets its wish in the place of another.

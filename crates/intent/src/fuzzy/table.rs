@@ -312,13 +312,14 @@ const LOOK_VERBS: &[&str] = &["take", "taking", "have", "having"];
 /// The verbs, to be looked up.
 static VERB_PHRASES: LazyLock<Phrases> =
     LazyLock::new(|| Phrases::new(VERBS.iter().map(|(word, _)| *word)));
+static LOOK_PHRASES: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(LOOK_VERBS.iter().copied()));
 static SEARCH_PHRASES: LazyLock<Phrases> =
     LazyLock::new(|| Phrases::new(SEARCH_VERBS.iter().copied()));
-static LOOK_PHRASES: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(LOOK_VERBS.iter().copied()));
 
-/// Whether a text in any case can begin with a verb: a cheap look before the real one.
-pub(super) fn may_start_with_verb(text: &str) -> bool {
-    VERB_PHRASES.begin(text) || SEARCH_PHRASES.begin(text) || LOOK_PHRASES.begin(text)
+/// The first words of all verbs.
+pub(super) fn verbs() -> impl Iterator<Item = &'static str> {
+    let verbs = VERBS.iter().map(|(word, _)| *word);
+    verbs.chain(SEARCH_VERBS.iter().chain(LOOK_VERBS).copied())
 }
 
 /// The verb that a text begins with, and where its object starts.
@@ -335,7 +336,7 @@ pub(super) fn verb_of(lower: &str) -> Option<(Verb, usize)> {
 
 /// "take a quick look at": what stands behind it.
 fn a_look(lower: &str) -> Option<&str> {
-    let tail = LOOK_VERBS.iter().find_map(|verb| strip_word(lower, verb))?;
+    let (_, tail) = LOOK_PHRASES.strip(lower)?;
     let mut tail = ["a", "another"]
         .iter()
         .find_map(|article| strip_word(tail, article))?;

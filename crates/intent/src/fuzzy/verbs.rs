@@ -22,8 +22,8 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
     }
     let searches = matches!(verb, Verb::Search | Verb::Find);
     if order
-        && (!searches && super::words::is_report(low)
-            || searches && super::words::is_search_report(low))
+        && (!searches && super::statements::is_report(low)
+            || searches && super::statements::is_search_report(low))
     {
         return None;
     }
@@ -55,6 +55,9 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
 
 /// "check the log by running `git log`", "check the disk with `df -h`".
 fn by_running(rest: &str, low: &str) -> Option<Wish> {
+    if !low.contains(" by ") && !low.contains('`') {
+        return None;
+    }
     let by = [" by running ", " by executing ", " by calling "]
         .iter()
         .find_map(|words| low.find(words).map(|at| at + words.len()));

@@ -2,9 +2,11 @@
 
 use std::sync::LazyLock;
 
-use crate::cues::{Hints, WordSet, has_words};
+use memchr::memmem::Finder;
 
-const READER_WORDS: &[&str] = &[
+use crate::cues::WordSet;
+
+pub(super) const READER_WORDS: &[&str] = &[
     "you",
     "your",
     "yours",
@@ -19,7 +21,7 @@ const READER_WORDS: &[&str] = &[
     "press",
     "tap",
 ];
-const STEP_WORDS: &[&str] = &[
+pub(super) const STEP_WORDS: &[&str] = &[
     "steps",
     "how to",
     "instructions",
@@ -33,44 +35,41 @@ const STEP_WORDS: &[&str] = &[
 ];
 static READER: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(READER_WORDS));
 static STEPS: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(STEP_WORDS));
-static ADVICE_HINTS: LazyLock<Hints> =
-    LazyLock::new(|| Hints::new(READER_WORDS.iter().chain(STEP_WORDS)));
-static DENIALS: LazyLock<WordSet> = LazyLock::new(|| {
-    WordSet::new(&[
-        "not",
-        "never",
-        "don't",
-        "won't",
-        "can't",
-        "cannot",
-        "shouldn't",
-        "wouldn't",
-        "couldn't",
-        "without",
-        "no need",
-        "instead of",
-        "rather than",
-        "have searched",
-        "have already",
-        "already",
-        "earlier",
-        "yesterday",
-        "previously",
-        "last time",
-        "would have",
-        "could have",
-        "if",
-        "unless",
-        "in case",
-        "suppose",
-        "hypothetically",
-        "n't",
-        "would be",
-        "used to",
-        "avoid",
-        "refuse",
-    ])
-});
+pub(super) const DENIAL_WORDS: &[&str] = &[
+    "not",
+    "never",
+    "don't",
+    "won't",
+    "can't",
+    "cannot",
+    "shouldn't",
+    "wouldn't",
+    "couldn't",
+    "without",
+    "no need",
+    "instead of",
+    "rather than",
+    "have searched",
+    "have already",
+    "already",
+    "earlier",
+    "yesterday",
+    "previously",
+    "last time",
+    "would have",
+    "could have",
+    "if",
+    "unless",
+    "in case",
+    "suppose",
+    "hypothetically",
+    "n't",
+    "would be",
+    "used to",
+    "avoid",
+    "refuse",
+];
+static DENIALS: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(DENIAL_WORDS));
 
 /// Whether the sentence talks to or about somebody else.
 pub(super) fn addresses_reader(lower: &str) -> bool {
@@ -83,9 +82,11 @@ pub(super) fn addresses_reader(lower: &str) -> bool {
 
 /// Whether it leaves the choice to the reader.
 pub(super) fn asks_reader(lower: &str) -> bool {
+    static YOU: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("you"));
+    static TELL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("let me know"));
     // Almost all of them have this word, and most sentences do not.
-    if memchr::memmem::find(lower.as_bytes(), b"you").is_none() {
-        return lower.contains("let me know");
+    if YOU.find(lower.as_bytes()).is_none() {
+        return TELL.find(lower.as_bytes()).is_some();
     }
     [
         "if you",
@@ -115,12 +116,6 @@ pub(super) fn announces_steps(lower: &str) -> bool {
     heads && STEPS.is_in(lower)
 }
 
-/// The first place from which on a text (in any case) can give advice or announce a recipe: a
-/// cheap look over many sentences at once.
-pub(super) fn advice_hint(text: &str) -> Option<usize> {
-    ADVICE_HINTS.find(text)
-}
-
 /// Negation, condition or past inside a clause, before it gets to its object.
 pub(super) fn is_denied(lower: &str) -> bool {
     // Quoted words are an argument, not the sentence's own.
@@ -131,7 +126,7 @@ pub(super) fn is_denied(lower: &str) -> bool {
 }
 
 fn is_denied_plainly(lower: &str) -> bool {
-    if lower.contains("n't ") {
+    if lower.contains('\'') && lower.contains("n't ") {
         return true;
     }
     DENIALS.is_in(lower)
@@ -161,6 +156,9 @@ fn without_indirect_questions(lower: &str) -> String {
 }
 
 pub(super) fn without_quoted(text: &str) -> String {
+    if memchr::memchr2(b'"', b'`', text.as_bytes()).is_none() {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     let mut mark = None;
     for letter in text.chars() {
@@ -176,6 +174,9 @@ pub(super) fn without_quoted(text: &str) -> String {
 
 /// The first text in quotation marks or backticks.
 pub(super) fn quoted(text: &str) -> Option<&str> {
+    if text.is_ascii() && memchr::memchr3(b'`', b'"', b'\'', text.as_bytes()).is_none() {
+        return None;
+    }
     let pairs = [('`', '`'), ('"', '"'), ('“', '”'), ('\'', '\'')];
     pairs
         .iter()
@@ -207,6 +208,16 @@ pub(super) fn quoted(text: &str) -> Option<&str> {
 
 /// The first web address.
 pub(super) fn address(text: &str) -> Option<String> {
+    // Every address has a point or a colon in the middle of a word.
+    let bytes = text.as_bytes();
+    let goes_on = |at: usize| {
+        bytes
+            .get(at + 1)
+            .is_some_and(|byte| !byte.is_ascii_whitespace())
+    };
+    if !memchr::memchr2_iter(b'.', b':', bytes).any(goes_on) {
+        return None;
+    }
     for word in text.split(|letter: char| {
         letter.is_whitespace() || matches!(letter, '"' | '`' | '<' | '>' | '|')
     }) {
@@ -235,9 +246,12 @@ pub(super) fn address(text: &str) -> Option<String> {
 
 /// Whether a sentence in lower case is English: no other language has these words.
 pub(super) fn is_english(lower: &str) -> bool {
-    [" the ", " is ", " are ", " was ", " of ", " with ", " and "]
+    static WORDS: LazyLock<[Finder<'static>; 7]> = LazyLock::new(|| {
+        [" the ", " is ", " are ", " was ", " of ", " with ", " and "].map(Finder::new)
+    });
+    WORDS
         .iter()
-        .any(|word| lower.contains(word))
+        .any(|word| word.find(lower.as_bytes()).is_some())
 }
 
 /// Words that go on with a sentence about a search instead of saying what is searched.
@@ -332,7 +346,7 @@ pub(super) fn path(text: &str) -> Option<&str> {
 }
 
 /// Files that have no ending.
-const BARE: &[&str] = &[
+pub(super) const BARE: &[&str] = &[
     "Makefile",
     "Dockerfile",
     "LICENSE",
@@ -361,6 +375,10 @@ const LONG_ENDINGS: &[&str] = &[
 ];
 
 pub(super) fn is_path(word: &str) -> bool {
+    // Most words have nothing that paths have.
+    if !word.bytes().any(|byte| matches!(byte, b'.' | b'/' | b'~')) {
+        return BARE.contains(&word);
+    }
     if word.is_empty()
         || word.len() > 512
         || word.contains("://")
@@ -422,75 +440,4 @@ fn is_dotfile(word: &str) -> bool {
             && !name.contains(['/', ':', '\\'])
             && (ENDS.iter().any(|end| name.ends_with(end)) || name.contains(['.', '-', '_']))
     })
-}
-
-/// Verbs that make a gerund before them their subject: "reading it takes time".
-const FINITE: &[&str] = &[
-    "is", "are", "was", "were", "takes", "took", "requires", "needs", "fails", "can", "will",
-    "would", "should", "may", "might", "does", "has", "works", "gives", "returns", "costs",
-    "means", "shows", "helps", "makes", "causes", "lets", "allows", "must", "seems",
-];
-
-/// Whether "reading a.txt …" goes on as a statement about reading.
-pub(super) fn is_statement(lower: &str) -> bool {
-    let bare = without_quoted(lower);
-    FINITE.iter().any(|word| has_words(&bare, word)) || tells_outcome(&bare)
-}
-
-/// What is said of something that came to an end.
-const OUTCOMES: &[&str] = &[
-    "failed",
-    "succeeded",
-    "worked",
-    "returned",
-    "yields",
-    "yielded",
-    "produces",
-    "produced",
-    "turned up",
-    "timed out",
-    "was unsuccessful",
-    "was successful",
-    "came up empty",
-];
-
-/// "Reading a.txt failed", "searching for cats yields nothing"; not "searching for why it failed".
-fn tells_outcome(bare: &str) -> bool {
-    const WITHIN: &[&str] = &["why", "that", "which", "how", "what", "who", "where", "to"];
-    OUTCOMES.iter().any(|word| {
-        bare.find(word).is_some_and(|at| {
-            has_words(bare, word) && !WITHIN.iter().any(|link| has_words(&bare[..at], link))
-        })
-    })
-}
-
-/// Whether an order to search goes on behind what is searched for, in marks, as a statement about
-/// the search: "search for 'rust' was unsuccessful".
-pub(super) fn is_search_report(lower: &str) -> bool {
-    let behind = lower.rfind(['"', '`', '\'', '\u{201d}', '\u{2019}']);
-    behind.is_some_and(|at| {
-        let rest = lower[at..].trim_start_matches(|letter: char| !letter.is_alphanumeric());
-        let first = rest.split(|letter: char| !letter.is_alphabetic()).next();
-        let verb = first.unwrap_or_default();
-        matches!(verb, "was" | "is" | "has" | "did" | "gave" | "found") || OUTCOMES.contains(&verb)
-    })
-}
-
-/// Whether what begins like an order goes on as a statement about something.
-pub(super) fn is_report(lower: &str) -> bool {
-    const VERBS: &[&str] = &[
-        "was", "were", "takes", "took", "has", "requires", "failed", "helps", "means", "seems",
-    ];
-    let bare = without_quoted(lower);
-    VERBS.iter().any(|word| has_words(&bare, word))
-}
-
-/// Whether a text begins with the verb of a statement: "… b.txt is next".
-pub(super) fn starts_statement(text: &str) -> bool {
-    let word = text
-        .trim_start_matches(['"', '`', '\'', ' '])
-        .split(|letter: char| !letter.is_alphabetic())
-        .next()
-        .unwrap_or("");
-    FINITE.contains(&word)
 }
