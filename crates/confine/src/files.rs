@@ -8,7 +8,7 @@ use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, Scope,
 };
-use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2};
 
 use crate::limits::RULES_MAX;
 use crate::plan::{Plan, Signals, UnixSockets};
@@ -45,6 +45,14 @@ pub(crate) fn ruleset(plan: &Plan, abi: u32) -> Result<OwnedFd, ConfineError> {
             rules.grant(path, access, Link::Followed)?;
         }
     }
+    for (paths, access) in [
+        (&plan.granted_read, reading()),
+        (&plan.granted_write, changing()),
+    ] {
+        for path in paths {
+            rules.grant(path, access, Link::Refused)?;
+        }
+    }
     let fd: Option<OwnedFd> = rules.created.and_then(Option::from);
     fd.ok_or(ConfineError::NoLandlock)
 }
@@ -58,12 +66,12 @@ fn changing() -> BitFlags<AccessFs> {
     AccessFs::from_all(ABI_KNOWN) & !(AccessFs::MakeChar | AccessFs::MakeBlock)
 }
 
-/// What a link at the end of a path means.
+/// What a link in a path means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Link {
     /// Its target: the path was named by an administrator.
     Followed,
-    /// Nothing: the path was found in a directory that commands can write to.
+    /// Nothing: commands can write to what the path lies in.
     Refused,
 }
 
@@ -88,11 +96,12 @@ impl Rules<'_> {
         if self.plan.hides(&real) {
             return Ok(());
         }
-        let mut flags = OFlags::PATH | OFlags::CLOEXEC;
-        if link == Link::Refused {
-            flags |= OFlags::NOFOLLOW;
-        }
-        let Ok(file) = open(&real, flags, Mode::empty()) else {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let opened = match link {
+            Link::Followed => open(&real, flags, Mode::empty()),
+            Link::Refused => openat2(CWD, &real, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS),
+        };
+        let Ok(file) = opened else {
             return Ok(());
         };
         let kind = FileType::from_raw_mode(fstat(&file).map_err(io::Error::from)?.st_mode);

@@ -47,6 +47,10 @@ pub struct Plan {
     pub read: Vec<PathBuf>,
     /// May be read, run and changed.
     pub write: Vec<PathBuf>,
+    /// The same as `read`, for paths that a person was shown: a link in them leads nowhere.
+    pub granted_read: Vec<PathBuf>,
+    /// The same as `write`, for paths that a person was shown.
+    pub granted_write: Vec<PathBuf>,
     /// Devices that may be read and written, and nothing else done to.
     pub devices: Vec<PathBuf>,
     /// Directories that stay out of reach although one above them is granted.

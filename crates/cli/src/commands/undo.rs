@@ -7,6 +7,7 @@ use holdfast_undo::{
 };
 use serde_json::json;
 
+use super::approvals::by_a_person;
 use crate::app::App;
 use crate::args::undo::{UndoArgs, UndoCommand};
 use crate::fail::{Failure, Outcome};
@@ -16,6 +17,7 @@ use crate::output;
 const SHOWN_PATHS_MAX: usize = 20;
 
 pub(super) fn run(app: &App, args: &UndoArgs, json: bool) -> Outcome<ExitCode> {
+    by_a_person("what calls have changed is taken back by people")?;
     let store = app.undo_store().map_err(|error| failed(&error))?;
     match &args.command {
         Some(UndoCommand::List) => list(app, &store, args, json),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use holdfast_contract::{ErrorCode, Escalation, ResultOutput, SessionKind, TurnStand};
 use serde_json::Value;
 
+use super::hash::Hash64;
 use super::{
     Advice, Block, BlockCode, CallIdentity, ExitDigest, GuardAction, GuardConfig, GuardStore,
     Observation, OutputDigest, Sent, TurnKey, Verdict, decorate_error,
@@ -149,7 +150,7 @@ impl<S: Service> Service for Guard<S> {
         let identity = call.identity(&name);
         let (verdict, failures_seen) = self.verdict(&turn, &identity, &config).await;
         let identity = identity.sent(Sent {
-            response: call.envelope.payload.tool_step.map(|step| step.iteration),
+            response: response_of(call),
             failures_seen,
             mutating: call.policy.mutating,
         });
@@ -178,6 +179,14 @@ impl<S: Service> Service for Guard<S> {
         self.learn(call, &turn, &identity, &config, began_ms, reply)
             .await
     }
+}
+
+/// The model's response that a call came in: its step within its run.
+fn response_of(call: &Call) -> Option<u64> {
+    let step = call.envelope.payload.tool_step?;
+    let run = call.envelope.target.run_id.as_deref().unwrap_or_default();
+    let name = [run.as_bytes(), &step.iteration.to_le_bytes()].concat();
+    Some(Hash64::of(&name).0)
 }
 
 /// Sessions of one actor are told apart by their key; a watching guard keeps its own turns.

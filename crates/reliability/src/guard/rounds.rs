@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What a host knows of the response that a call came in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// The response's number in its run, where the host counts them.
+    /// What stands for the response, where the host tells them apart: equal for its calls alone.
     pub response: Option<u64>,
     /// The failures of the turn when the call was admitted, as [`TurnState::failures_seen`] tells.
     ///
@@ -18,6 +18,9 @@ pub struct Sent {
 /// From this response with several failures on, failures of calls that change things count singly: a
 /// model that shoots in all directions is not exploring.
 const EXPLORING_RESPONSES: u32 = 1;
+/// After so many failures in one response one more counts: a host that names all its responses alike is not
+/// without a limit.
+const TOGETHER_MAX: u32 = 16;
 
 /// Responses with failures, as layer C counts them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,8 +31,8 @@ pub(super) struct Rounds {
     response: Option<u64>,
     /// Responses in which more than one call failed.
     with_several: u32,
-    /// Whether the last of them did.
-    several: bool,
+    /// Failures of the last response beside its first.
+    besides: u32,
 }
 
 impl Rounds {
@@ -44,14 +47,15 @@ impl Rounds {
         if !together {
             self.seen = self.seen.saturating_add(1);
             self.response = sent.response;
-            self.several = false;
+            self.besides = 0;
             return true;
         }
-        if !self.several {
-            self.several = true;
+        self.besides = self.besides.saturating_add(1);
+        if self.besides == 1 {
             self.with_several = self.with_several.saturating_add(1);
         }
         sent.mutating && self.with_several > EXPLORING_RESPONSES
+            || self.besides.is_multiple_of(TOGETHER_MAX)
     }
 }
 

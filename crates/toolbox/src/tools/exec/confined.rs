@@ -150,8 +150,8 @@ impl Rules {
         plan.read.extend(expanded(&self.config.read));
         plan.write.extend(expanded(&self.config.write));
         plan.write.push(self.workspace.clone());
-        plan.read.extend_from_slice(&self.grants.reads);
-        plan.write.extend_from_slice(&self.grants.writes);
+        plan.granted_read.clone_from(&self.grants.reads);
+        plan.granted_write.clone_from(&self.grants.writes);
         if self.kernel.confines_files()
             && let Some(dir) =
                 temporary(&self.workspace, expanded(self.config.temporary.as_slice()))
@@ -174,6 +174,7 @@ impl Rules {
     fn plan_outside(&self) -> Plan {
         Plan {
             hidden: self.hidden(),
+            network: self.config.network,
             unix_sockets: self.config.unix_sockets,
             ..Plan::of_everything()
         }
@@ -184,11 +185,9 @@ impl Rules {
     /// made or removed beside it. `holdfast doctor` says where a file lies that should not.
     fn hidden(&self) -> Vec<PathBuf> {
         let inside = |path: &Path| path.starts_with(&self.workspace);
-        let real = self
-            .reserved
-            .iter()
-            .filter_map(|path| path.canonicalize().ok());
-        let mut hidden: Vec<PathBuf> = real.collect();
+        // What is not there yet must not be made either.
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        let mut hidden: Vec<PathBuf> = self.reserved.iter().map(real).collect();
         let carved = hidden.iter().any(|path| path.is_dir() && inside(path));
         hidden.retain(|path| path.is_dir() || carved || !inside(path));
         hidden

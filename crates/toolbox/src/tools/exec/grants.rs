@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use holdfast_confine::ConfinementConfig;
+use holdfast_confine::{ConfinementConfig, Plan};
 use holdfast_contract::{Reason, SessionContext, TierVerdict};
 use holdfast_reliability::canonical::Digest;
 use rustix::fs::{Access, AtFlags, CWD};
@@ -19,6 +19,8 @@ pub(in crate::tools) const GRANTS_MAX: usize = 32;
 pub(super) struct Grants {
     pub(super) reads: Vec<PathBuf>,
     pub(super) writes: Vec<PathBuf>,
+    /// Those of `writes` in which something is to be made that is not there.
+    makes_in: Vec<PathBuf>,
 }
 
 impl Grants {
@@ -31,39 +33,53 @@ impl Grants {
         config: &ConfinementConfig,
         environment: &[(OsString, OsString)],
     ) -> Self {
-        let home = environment
-            .iter()
-            .find(|(name, _)| name == "HOME")
-            .map(|(_, home)| Path::new(home));
-        let real = |text: &str| match (text.strip_prefix("~/"), home) {
-            (Some(rest), Some(home)) => nearest(&home.join(rest)),
-            _ if text == "~" => home.map_or_else(PathBuf::new, nearest),
-            _ => {
-                let start = session.workspace_root.join(working_dir.unwrap_or_default());
-                nearest(&start.join(text))
-            }
-        };
-        let workspace = nearest(&session.workspace_root);
-        let named = |name: &str, open: &[&[String]]| {
-            let mut had: Vec<PathBuf> = open
-                .iter()
-                .flat_map(|list| list.iter())
-                .map(|text| real(text))
-                .collect();
-            had.push(workspace.clone());
-            let mut found = Vec::new();
-            for path in texts(params, name).map(&real) {
-                if !had.iter().any(|dir| path.starts_with(dir)) {
-                    had.push(path.clone());
-                    found.push(path);
-                }
-            }
-            found
-        };
-        Self {
-            reads: named("reads", &[&config.read, &config.write]),
-            writes: named("writes", &[&config.write]),
+        let mut named = Self::default();
+        if texts(params, "reads").next().is_none() && texts(params, "writes").next().is_none() {
+            return named;
         }
+        let value = |name: &str| {
+            let found = environment.iter().find(|(known, _)| known == name)?;
+            Some(found.1.as_os_str())
+        };
+        let home = value("HOME").map(Path::new);
+        let start = session.workspace_root.join(working_dir.unwrap_or_default());
+        let whole = |text: &str| match (text.strip_prefix('~'), home) {
+            (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+                home.join(rest.trim_start_matches('/'))
+            }
+            _ => start.join(text),
+        };
+        let plan = Plan::of_system(home, value("PATH"));
+        let configured = |list: &[String]| -> Vec<PathBuf> {
+            list.iter()
+                .filter_map(|text| whole(text).canonicalize().ok())
+                .collect()
+        };
+        let mut had = configured(&config.write);
+        had.push(nearest(&session.workspace_root));
+        had.extend(plan.write);
+        for text in texts(params, "writes") {
+            let path = whole(text);
+            let real = nearest(&path);
+            if had.iter().any(|dir| real.starts_with(dir)) {
+                continue;
+            }
+            if path.canonicalize().is_err() {
+                named.makes_in.push(real.clone());
+            }
+            had.push(real.clone());
+            named.writes.push(real);
+        }
+        had.extend(configured(&config.read));
+        had.extend(plan.read);
+        for text in texts(params, "reads") {
+            let real = nearest(&whole(text));
+            if !had.iter().any(|dir| real.starts_with(dir)) {
+                had.push(real.clone());
+                named.reads.push(real);
+            }
+        }
+        named
     }
 
     /// Asks a person about each, but for what no yes could give.
@@ -75,18 +91,27 @@ impl Grants {
                 verdict.forbidden = Some(place::reserved(dir));
                 return;
             }
+            let shown = path.display();
+            let mut refuse = |text: String| {
+                verdict.forbidden = Some(Reason::new("not_permitted", shown.to_string(), text));
+            };
             if rustix::fs::accessat(CWD, path, access, AtFlags::EACCESS).is_err() {
                 let what = if access == Access::READ_OK {
                     "read"
                 } else {
                     "change"
                 };
-                let shown = path.display().to_string();
-                let text = format!(
+                return refuse(format!(
                     "the user that runs Holdfast may not {what} {shown}, so no approval gives a command that right"
-                );
-                verdict.forbidden = Some(Reason::new("not_permitted", shown, text));
-                return;
+                ));
+            }
+            let leads = |dir: &PathBuf| dir.starts_with(path);
+            if self.makes_in.contains(path) && session.reserved.iter().any(leads) {
+                return refuse(format!(
+                    "commands make nothing directly in {shown}, which leads to Holdfast's own state. Use the write \
+                     tool for a single file, name a directory below it that is there, or have the state kept \
+                     elsewhere (HOLDFAST_STATE)"
+                ));
             }
             verdict.raise(reason(path, access));
         }
@@ -116,8 +141,10 @@ fn reason(path: &Path, access: Access) -> Reason {
             format!("may make, change, rename and remove everything in {shown}"),
         ),
     };
-    // Names that are no text look alike when shown.
-    let digest = Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
+    // Names that are no text look alike when shown, and a file is not the directory that takes its place.
+    let kind: &[u8] = if path.is_dir() { b"/" } else { b"" };
+    let name = [path.as_os_str().as_encoded_bytes(), kind].concat();
+    let digest = Digest::of(&name).to_string();
     Reason::new(code, shown, text).bound_to(digest)
 }
 

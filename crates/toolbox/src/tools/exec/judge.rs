@@ -110,6 +110,17 @@ pub(super) fn command(
     }
 }
 
+/// Whether a command names, or may name, what lies outside of the workspace.
+pub(super) fn reaches_out(command: &str, workspace: &Path) -> bool {
+    let outside = |word: &str| {
+        let word = word.trim_matches(['"', '\'']);
+        word.contains("..")
+            || word.starts_with(['~', '$'])
+            || Path::new(word).is_absolute() && !Path::new(word).starts_with(workspace)
+    };
+    command.split_whitespace().any(outside)
+}
+
 /// What of a command is longer than is read, and what to do about it.
 pub(super) fn too_long(
     command: &str,

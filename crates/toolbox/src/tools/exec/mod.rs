@@ -315,10 +315,21 @@ impl Tool for ExecTool {
             &self.permissions.now().commands,
             &mut verdict,
         );
+        if !self.confines_files() {
+            // Outside of the workspace nothing is kept, and the kernel keeps nothing out.
+            for reason in std::mem::take(&mut verdict.unless_undone) {
+                if judge::reaches_out(&reason.subject, &session.workspace_root) {
+                    verdict.raise_exact(reason);
+                } else {
+                    verdict.unless_undone.push(reason);
+                }
+            }
+        }
         self.grants(params, &order, session)
             .raise(session, &mut verdict);
         if params["unconfined"] == true && self.confinement.mode != Mode::Off {
-            let text = "runs OUTSIDE OF THE CONFINEMENT: it may read and change every file that this user may";
+            let text = "runs OUTSIDE OF THE CONFINEMENT: it may read and change every file that this user may, \
+                        and signal every process of it";
             verdict.raise_exact(Reason::new(
                 confined::UNCONFINED,
                 one_line(&order.command, DISPLAY_COMMAND_CHARS),

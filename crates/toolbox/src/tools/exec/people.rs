@@ -37,6 +37,11 @@ const FOR_PEOPLE: &[ForPeople] = &[
         acts: &[],
     },
     ForPeople {
+        part: "undo",
+        why: "what calls have changed is taken back by people, never by a tool",
+        acts: &[],
+    },
+    ForPeople {
         part: "memory",
         why: "what agents remember is changed on the command line by people, never by a tool; \
               memory_store is there for agents",
@@ -80,6 +85,7 @@ mod tests {
         let is_refused = |text: &str| answers_for_people(&holdfast_judge::read(text)).is_some();
         for text in [
             "holdfast approvals approve 1",
+            "holdfast undo clear",
             "cd x && ../bin/holdfast --json approvals deny 2",
             "env A=b holdfast sessions cancel s",
             "sh -c 'holdfast memory import x'",
