@@ -55,7 +55,6 @@ fn state_of(house: &House, id: &str) -> String {
 fn approved_after_death_runs_once_with_the_captured_arguments() {
     let house = House::new();
     // Not beside the state, where nothing can be removed.
-    std::fs::create_dir(house.workspace().join("../aside")).expect("made");
     std::fs::write(house.workspace().join("../aside/victim"), "x").expect("writes");
     let id = killed_while_waiting(&house, &[]);
     // Nothing runs before the answer, however often it is resumed.

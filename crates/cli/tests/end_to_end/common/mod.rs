@@ -22,7 +22,9 @@ impl House {
         let house = Self {
             dir: tempfile::tempdir().expect("a directory"),
         };
-        for dir in [house.home(), house.workspace()] {
+        // Beside the workspace, for what commands do outside of it.
+        let aside = house.dir.path().join("aside");
+        for dir in [house.home(), house.workspace(), aside] {
             fs::create_dir(dir).expect("creates");
         }
         house

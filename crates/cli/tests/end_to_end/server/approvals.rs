@@ -86,7 +86,6 @@ fn killed_while_waiting_for(house: &House, more: &[&str], command: &str) -> Stri
 fn approved_after_a_restart_runs_once_with_the_captured_arguments() {
     let house = House::new();
     // Not beside the state, where nothing can be removed.
-    std::fs::create_dir(house.workspace().join("../aside")).expect("made");
     let victim = house.workspace().join("../aside/victim");
     std::fs::write(&victim, "x").expect("writes");
     let id = killed_while_waiting(&house, &[]);
