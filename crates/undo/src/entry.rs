@@ -66,6 +66,14 @@ impl Why {
         Self::ForeignGit,
     ];
 
+    /// Whether its content may change without a trace in the state. A too large file shows its size and time.
+    pub(crate) fn hides_changes(self) -> bool {
+        matches!(
+            self,
+            Self::Mount | Self::Unreadable | Self::TooDeep | Self::ForeignGit
+        )
+    }
+
     /// Whether undo may put something else in its place. Directories that were never looked into stay.
     pub(crate) fn replaceable(self) -> bool {
         matches!(self, Self::TooLarge | Self::Special)

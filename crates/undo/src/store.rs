@@ -7,6 +7,7 @@ use std::sync::Arc;
 use holdfast_contract::Clock;
 
 use crate::disk;
+use crate::entry::Why;
 use crate::error::{At, UndoError, UndoResult};
 use crate::lock::{self, Hold, Locked};
 use crate::objects::{Objects, create_private};
@@ -238,7 +239,8 @@ impl UndoStore {
 
     /// Takes the state after a call. The last of overlapping calls ends their point.
     ///
-    /// `None`: there is no point, since nothing was kept or the store was cleared meanwhile.
+    /// `None`: there is no point. Nothing was kept, the calls changed nothing, or the store was cleared
+    /// meanwhile.
     pub fn after(&self, open: OpenPoint) -> UndoResult<Option<Point>> {
         let Ok(open) = open.kept else {
             return Ok(None);
@@ -265,7 +267,13 @@ impl UndoStore {
         let mut record = workspace.record(sequence)?;
         let held = workspace.held(Some(holder.path()))?;
         if !held.live.contains(&sequence) {
-            self.close(&workspace, &mut record)?;
+            self.take_after(&workspace, &mut record)?;
+            if changed_nothing(&workspace, &record)? {
+                workspace.remove(sequence)?;
+                holder.release();
+                return Ok(None);
+            }
+            workspace.save(&record)?;
         }
         holder.release();
         self.drop_oldest(&workspace)?;
@@ -283,8 +291,15 @@ impl UndoStore {
         Ok(())
     }
 
-    /// Takes the state after a point's last call, and ends the point. Over budget it ends without.
+    /// Takes the state after a point's last call, and ends the point. The point stays also where nothing
+    /// changed: an undo says what it took back, and after a crash a child of the call may still run.
     pub(crate) fn close(&self, workspace: &Workspace, record: &mut Record) -> UndoResult<()> {
+        self.take_after(workspace, record)?;
+        workspace.save(record)
+    }
+
+    /// Takes the state after a point's last call. Over budget the point ends without.
+    fn take_after(&self, workspace: &Workspace, record: &mut Record) -> UndoResult<()> {
         let budget = match record.origin {
             Origin::Calls => Budget::of(&self.settings),
             Origin::Undo { .. } => Budget::of_undo(&self.settings),
@@ -303,7 +318,7 @@ impl UndoStore {
             Err(error) => return Err(error),
         };
         record.ended_ms = Some(self.clock.now_ms());
-        workspace.save(record)
+        Ok(())
     }
 
     /// Ends the points of calls whose process died, and tidies up after an undo that was cut off.
@@ -392,6 +407,24 @@ impl UndoStore {
     pub(crate) fn lock(&self, hold: Hold) -> UndoResult<Locked> {
         lock::take(&self.dir.join("lock"), hold)
     }
+}
+
+/// Whether the calls of a point changed nothing, so that nobody needs the point.
+fn changed_nothing(workspace: &Workspace, record: &Record) -> UndoResult<bool> {
+    let before = &record.before;
+    let Some(after) = record.after.as_ref().filter(|it| it.roots == before.roots) else {
+        return Ok(false);
+    };
+    if before.leaves_out(Why::hides_changes) || after.leaves_out(Why::hides_changes) {
+        return Ok(false);
+    }
+    // Where the point before this one has no state after its calls, this point's state stands for it.
+    let mut sequences = workspace.sequences()?.into_iter().rev();
+    let last = sequences.find(|it| *it < record.sequence);
+    Ok(match last.map(|last| workspace.record(last)) {
+        None => true,
+        Some(last) => last.is_ok_and(|last| last.after.is_some()),
+    })
 }
 
 /// Removes what an undo that was cut off has left in the workspace.

@@ -30,12 +30,12 @@ fn workspace_with_too_many_files_is_not_kept() {
     room.sh("rm f1*");
     assert_eq!(refused(&room), NotKept::TooManyFiles { max: 10 });
     room.settings.files_max = 11;
-    assert_eq!(room.call("true").coverage, Coverage::Full);
+    assert_eq!(room.call("touch f2").coverage, Coverage::Full);
     room.settings.files_max = 10;
     assert_eq!(refused(&room), NotKept::TooManyFiles { max: 10 });
     room.clock
         .forward(holdfast_undo::limits::OVER_BUDGET_REMEMBERED_MS);
-    assert_eq!(room.call("true").coverage, Coverage::Full);
+    assert_eq!(room.call("touch f2").coverage, Coverage::Full);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn oldest_points_go_when_too_much_is_kept() {
             .map(|at| char::from(b'a' + ((at * 7 + u32::from(number) * 3 + at / 26) % 26) as u8))
             .collect();
         room.write("a", &text);
-        room.call("true");
+        room.call("touch b");
     }
     let expired = room.store().expire().unwrap();
     assert!(expired.kept_bytes <= 500_000, "{expired:?}");
@@ -376,7 +376,7 @@ fn damaged_content_is_never_restored() {
 fn torn_index_is_as_good_as_none() {
     let room = Room::new();
     room.write("a", "0");
-    room.call("true");
+    room.call("echo b > b");
     for file in fs::read_dir(room.state().join("undo/workspaces")).unwrap() {
         for file in fs::read_dir(file.unwrap().path())
             .unwrap()

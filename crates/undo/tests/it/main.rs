@@ -8,6 +8,7 @@
 mod attack;
 mod basics;
 mod conflict;
+mod idle;
 mod kill;
 mod limits;
 mod overlap;
