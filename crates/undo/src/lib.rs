@@ -13,13 +13,14 @@
 //! | `record`, `workspace`, `lock` | points on disk, and who uses them |
 //! | `diff`, `plan` | what differs between states, and what an undo therefore does; pure decisions |
 //! | `undo`, `restore` | an undo from its question to its new point; the files it writes |
-//! | `show`, `expire` | what a person sees of a point; when points go |
+//! | `find`, `show`, `expire` | which point is meant; what a person sees of it; when points go |
 
 mod diff;
 mod disk;
 mod entry;
 mod error;
 mod expire;
+mod find;
 mod git;
 mod hash;
 mod index;

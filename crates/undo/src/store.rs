@@ -18,7 +18,7 @@ use crate::scope::{Scope, overlay};
 use crate::settings::UndoSettings;
 use crate::take::Taker;
 use crate::walk::Budget;
-use crate::workspace::{Holder, Workspace, taken_back};
+use crate::workspace::{Holder, Workspace};
 
 /// Keeps what workspaces were before calls, and brings it back.
 ///
@@ -339,60 +339,6 @@ impl UndoStore {
         Ok(())
     }
 
-    /// The points of a workspace, oldest first.
-    pub fn list(&self, workspace: &Path) -> UndoResult<Vec<Point>> {
-        let _store = self.lock(Hold::Shared)?;
-        let workspace = Workspace::new(&self.dir, resolved(workspace));
-        Ok(points(&workspace.records()?))
-    }
-
-    /// The point of this id, or else the last one that holds a call of this id.
-    pub fn find(&self, id: &str) -> UndoResult<Point> {
-        let _store = self.lock(Hold::Shared)?;
-        let (_, records, place) = self.locate(id)?;
-        Ok(points(&records).swap_remove(place))
-    }
-
-    /// The workspace, all its records, and the place of the record that is meant.
-    pub(crate) fn locate(&self, id: &str) -> UndoResult<(Workspace, Vec<Record>, usize)> {
-        let mut found: Option<(Workspace, Vec<Record>, usize)> = None;
-        for workspace in self.workspaces()? {
-            let records = workspace.records()?;
-            if let Some(place) = records.iter().position(|record| record.id == id) {
-                return Ok((workspace, records, place));
-            }
-            let has_call = |record: &Record| record.calls.iter().any(|call| call == id);
-            if let Some(place) = records.iter().rposition(has_call) {
-                let is_later = found
-                    .as_ref()
-                    .is_none_or(|(_, other, at)| other[*at].begun_ms < records[place].begun_ms);
-                if is_later {
-                    found = Some((workspace, records, place));
-                }
-            }
-        }
-        found.ok_or_else(|| UndoError::Unknown(id.to_owned()))
-    }
-
-    /// Every workspace that has points.
-    pub(crate) fn workspaces(&self) -> UndoResult<Vec<Workspace>> {
-        let dir = self.dir.join("workspaces");
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&dir).at("can not list", &dir)?.flatten() {
-            let mut workspace = Workspace {
-                path: PathBuf::new(),
-                dir: entry.path(),
-            };
-            let mut sequences = workspace.sequences()?.into_iter().rev();
-            let last = sequences.find_map(|last| workspace.record(last).ok());
-            if let Some(last) = last {
-                workspace.path = last.workspace;
-                found.push(workspace);
-            }
-        }
-        Ok(found)
-    }
-
     /// Removes everything that is kept.
     pub fn clear(&self) -> UndoResult<()> {
         let _store = self.lock(Hold::Alone)?;
@@ -441,41 +387,4 @@ fn tidy(record: &Record) {
 /// The directory in which an undo makes files before they are renamed to their places.
 pub(crate) fn own_name(record: &Record) -> String {
     format!(".holdfast-undo-{}", record.id)
-}
-
-/// A path without links, also where nothing is there any more.
-pub(crate) fn resolved(path: &Path) -> PathBuf {
-    let whole = path.canonicalize().ok();
-    let from_parent = || {
-        let parent = path.parent()?.canonicalize().ok()?;
-        Some(parent.join(path.file_name()?))
-    };
-    whole
-        .or_else(from_parent)
-        .unwrap_or_else(|| path.to_owned())
-}
-
-/// What callers see of records, with what undo has taken back.
-pub(crate) fn points(records: &[Record]) -> Vec<Point> {
-    let by_sequence = |wanted: u64| records.iter().find(|record| record.sequence == wanted);
-    taken(records)
-        .into_iter()
-        .zip(records)
-        .map(|(by, record)| {
-            let by = by.and_then(by_sequence).map(|record| record.id.clone());
-            record.point(by)
-        })
-        .collect()
-}
-
-/// Which undo has taken each record back.
-pub(crate) fn taken(records: &[Record]) -> Vec<Option<u64>> {
-    let numbers: Vec<_> = records
-        .iter()
-        .map(|record| {
-            let finished = record.ended_ms.is_some() && !record.interrupted;
-            (record.sequence, record.goes_back_to.filter(|_| finished))
-        })
-        .collect();
-    taken_back(&numbers)
 }

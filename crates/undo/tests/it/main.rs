@@ -14,3 +14,4 @@ mod limits;
 mod overlap;
 mod property;
 mod tree;
+mod within;
