@@ -9,6 +9,7 @@ use holdfast_contract::Clock;
 use crate::disk;
 use crate::entry::Why;
 use crate::error::{At, UndoError, UndoResult};
+use crate::failed::Failures;
 use crate::lock::{self, Hold, Locked};
 use crate::objects::{Objects, create_private};
 use crate::point::{Coverage, LeftOut, NotKept, Origin, Point, Where};
@@ -45,6 +46,7 @@ pub struct UndoStore {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) objects: Objects,
     pub(crate) never: Vec<(u64, u64)>,
+    failures: Failures,
 }
 
 /// A call under way. Give it to [`UndoStore::after`] when the call has ended.
@@ -110,22 +112,36 @@ impl UndoStore {
             clock,
             objects,
             never,
+            failures: Failures::default(),
         })
     }
 
     /// Whether a workspace is kept, as far as is known: only its first walk shows that it is too large.
+    ///
+    /// It is not for a while after [`UndoStore::before`] failed with an error, until that succeeds again.
     pub fn keeps(&self, workspace: &Path) -> bool {
         let Ok(path) = workspace.canonicalize() else {
             return false;
         };
         let known = Workspace::new(&self.dir, path.clone());
-        let over = known.over(&self.settings, self.clock.now_ms());
-        !self.is_home(&path) && over.is_none()
+        let now_ms = self.clock.now_ms();
+        let over = known.over(&self.settings, now_ms);
+        !self.is_home(&path) && over.is_none() && !self.failures.is_recent(&path, now_ms)
     }
 
     /// Takes the state of a workspace before a call. Calls that overlap share one point.
     pub fn before(&self, workspace: &Path, call_id: &str, writes: &Where) -> UndoResult<OpenPoint> {
         let path = workspace.canonicalize().at("can not find", workspace)?;
+        let opened = self.before_in(path.clone(), call_id, writes);
+        match &opened {
+            Err(_) => self.failures.add(path, self.clock.now_ms()),
+            Ok(open) if open.kept.is_ok() => self.failures.clear(&path),
+            Ok(_) => {}
+        }
+        opened
+    }
+
+    fn before_in(&self, path: PathBuf, call_id: &str, writes: &Where) -> UndoResult<OpenPoint> {
         let scope = match writes {
             Where::Anywhere => Ok(Scope::whole()),
             Where::Paths(paths) => Scope::of(&path, paths).map_err(NotKept::Outside),

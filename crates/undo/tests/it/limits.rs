@@ -393,3 +393,39 @@ fn torn_index_is_as_good_as_none() {
     room.undo(&point);
     assert_same(&was, &room.snapshot(), "after undo");
 }
+
+#[test]
+fn workspace_for_which_the_store_failed_is_not_kept_for_a_while() {
+    let room = Room::new();
+    room.write("a", "0");
+    let store = room.store();
+    let other = room.dir.path().join("other");
+    fs::create_dir(&other).unwrap();
+    let before = || store.before(&room.work(), "call", &Where::Anywhere);
+    // Where contents should lie, there is a file.
+    let (objects, aside) = (room.state().join("undo/objects"), room.dir.path().join("o"));
+    let break_store = || {
+        fs::rename(&objects, &aside).unwrap();
+        fs::write(&objects, "").unwrap();
+    };
+    let mend_store = || {
+        fs::remove_file(&objects).unwrap();
+        fs::rename(&aside, &objects).unwrap();
+    };
+    assert!(store.keeps(&room.work()));
+    break_store();
+    before().unwrap_err();
+    assert!(!store.keeps(&room.work()) && store.keeps(&other));
+    mend_store();
+    assert!(!store.keeps(&room.work()), "nobody has tried again");
+    store.after(before().unwrap()).unwrap();
+    assert!(store.keeps(&room.work()));
+    // After a while it is tried again.
+    room.write("a", "new");
+    break_store();
+    before().unwrap_err();
+    assert!(!store.keeps(&room.work()));
+    room.clock
+        .forward(holdfast_undo::limits::OVER_BUDGET_REMEMBERED_MS);
+    assert!(store.keeps(&room.work()));
+}
