@@ -83,6 +83,16 @@ impl OpenPoint {
         self.kept.as_ref().err()
     }
 
+    /// Whether the call may lose something that undo does not bring back and no tool makes again: a file
+    /// that is too large or unreadable, another mount, or all of a workspace that is not kept.
+    ///
+    /// Directories that tools make again, sockets, devices and the state of Holdfast do not count.
+    pub fn may_lose_data(&self) -> bool {
+        self.kept.as_ref().map_or(true, |open| {
+            open.record.before.leaves_out(Why::may_lose_data)
+        })
+    }
+
     /// What was left out, as far as it is named.
     pub fn left_out(&self) -> &[LeftOut] {
         self.kept

@@ -429,3 +429,53 @@ fn workspace_for_which_the_store_failed_is_not_kept_for_a_while() {
         .forward(holdfast_undo::limits::OVER_BUDGET_REMEMBERED_MS);
     assert!(store.keeps(&room.work()));
 }
+
+/// Whether a call may lose data, and how much of the workspace its point holds.
+fn before_call(room: &Room) -> (bool, Coverage) {
+    let store = room.store();
+    let writes = Where::Anywhere;
+    let open = store.before(&room.work(), "call", &writes).unwrap();
+    let found = (open.may_lose_data(), open.coverage());
+    store.after(open).unwrap();
+    found
+}
+
+#[test]
+fn only_content_that_no_tool_makes_again_may_be_lost() {
+    let mut room = Room::new();
+    room.settings.file_bytes_max = 1000;
+    room.write("a", "a");
+    assert_eq!(before_call(&room), (false, Coverage::Full));
+    room.write(".gitignore", "node_modules\n");
+    room.sh("mkfifo pipe");
+    // More than are named.
+    for number in 0..150 {
+        room.write(&format!("d{number}/package.json"), "{}");
+        room.write(&format!("d{number}/node_modules/x"), "x");
+    }
+    assert_eq!(before_call(&room), (false, Coverage::Partial));
+    room.write("z/large", &"x".repeat(2000));
+    assert_eq!(before_call(&room), (true, Coverage::Partial));
+}
+
+#[test]
+fn workspace_that_is_not_kept_may_be_lost() {
+    let mut room = Room::new();
+    room.settings.files_max = 1;
+    room.sh("touch a b c");
+    assert_eq!(before_call(&room), (true, Coverage::None));
+}
+
+#[test]
+fn call_that_names_its_files_loses_data_of_those_only() {
+    let mut room = Room::new();
+    room.settings.file_bytes_max = 1000;
+    room.write("large", &"x".repeat(2000));
+    let store = room.store();
+    for (name, loses) in [("large", true), ("small", false)] {
+        let writes = Where::Paths(vec![name.into()]);
+        let open = store.before(&room.work(), name, &writes).unwrap();
+        assert_eq!(open.may_lose_data(), loses, "{name}");
+        store.after(open).unwrap();
+    }
+}
