@@ -66,6 +66,24 @@ impl Why {
         Self::ForeignGit,
     ];
 
+    /// Whether content that is left out for this reason may be lost: no tool makes it again.
+    pub fn may_lose_data(self) -> bool {
+        match self {
+            Self::TooLarge | Self::Mount | Self::Unreadable | Self::TooDeep | Self::ForeignGit => {
+                true
+            }
+            Self::Rebuildable | Self::Special | Self::State => false,
+        }
+    }
+
+    /// Whether its content may change without a trace in the state. A too large file shows its size and time.
+    pub(crate) fn hides_changes(self) -> bool {
+        matches!(
+            self,
+            Self::Mount | Self::Unreadable | Self::TooDeep | Self::ForeignGit
+        )
+    }
+
     /// Whether undo may put something else in its place. Directories that were never looked into stay.
     pub(crate) fn replaceable(self) -> bool {
         matches!(self, Self::TooLarge | Self::Special)

@@ -11,15 +11,18 @@
 //! | `rebuildable`, `git` | what is left out; what belongs to a workspace and lies outside of it |
 //! | `objects`, `entry`, `wire` | contents and directories under their hashes |
 //! | `record`, `workspace`, `lock` | points on disk, and who uses them |
+//! | `failed` | for which workspaces the store failed a short while ago |
 //! | `diff`, `plan` | what differs between states, and what an undo therefore does; pure decisions |
 //! | `undo`, `restore` | an undo from its question to its new point; the files it writes |
-//! | `show`, `expire` | what a person sees of a point; when points go |
+//! | `find`, `show`, `expire` | which point is meant; what a person sees of it; when points go |
 
 mod diff;
 mod disk;
 mod entry;
 mod error;
 mod expire;
+mod failed;
+mod find;
 mod git;
 mod hash;
 mod index;

@@ -22,8 +22,10 @@ pub const DEPTH_MAX: usize = 256;
 pub const WALK_THREADS_MAX: usize = 4;
 /// Left-out names that one point holds.
 pub const LEFT_OUT_NAMED_MAX: usize = 100;
-/// Time for which a workspace over its budget is not walked again.
+/// Time for which a workspace over its budget is not walked again, and one counts as not kept after an error.
 pub const OVER_BUDGET_REMEMBERED_MS: u64 = 10 * 60 * 1000;
+/// Workspaces of which a failed `before` is remembered.
+pub const FAILED_REMEMBERED_MAX: usize = 1000;
 /// Wait for another process that uses the same workspace.
 pub const LOCK_WAIT_MS_MAX: u64 = 30_000;
 /// Bytes of a file up to which a text diff is made.
@@ -110,7 +112,13 @@ pub const LIMITS: &[Limit] = &[
     row(
         "UNDO_OVER_BUDGET_REMEMBERED_MS",
         OVER_BUDGET_REMEMBERED_MS,
-        "time for which a workspace over its budget is not read again",
+        "time for which a workspace over its budget is not read again, and for which one counts as not kept after the store failed",
+        None,
+    ),
+    row(
+        "UNDO_FAILED_REMEMBERED_MAX",
+        FAILED_REMEMBERED_MAX as u64,
+        "workspaces that the process remembers as not kept, since the store failed; the oldest goes first",
         None,
     ),
     row(

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Why};
 use crate::error::{At, UndoError, UndoResult};
 use crate::hash::{hex, unhex};
 use crate::point::{Coverage, LeftOut, Origin, Point};
@@ -47,10 +47,13 @@ pub(crate) struct State {
     pub(crate) roots: Vec<Root>,
     pub(crate) left_out: Vec<LeftOut>,
     pub(crate) left_out_count: u64,
+    /// Each reason for which something was left out, also of what is only counted.
+    #[serde(default)]
+    pub(crate) left_out_for: Vec<Why>,
 }
 
 /// One directory of a state: the workspace, or the git directory that a worktree shares.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Root {
     #[serde(with = "path_text")]
     pub(crate) path: PathBuf,
@@ -62,6 +65,21 @@ impl State {
     pub(crate) fn root(&self, path: &Path) -> Option<&Entry> {
         let root = self.roots.iter().find(|root| root.path == path);
         root.map(|root| &root.entry)
+    }
+
+    /// Whether something was left out for such a reason.
+    pub(crate) fn leaves_out(&self, such: impl Fn(Why) -> bool) -> bool {
+        let named = self.left_out.iter().map(|left_out| left_out.why);
+        self.left_out_for.iter().copied().chain(named).any(such)
+    }
+
+    /// Remembers reasons for which something was left out.
+    pub(crate) fn leave_out_for(&mut self, reasons: impl IntoIterator<Item = Why>) {
+        for why in reasons {
+            if !self.left_out_for.contains(&why) {
+                self.left_out_for.push(why);
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::disk;
-use crate::entry::{Entry, Kind, Tree};
+use crate::entry::{Entry, Kind, Tree, Why};
 use crate::error::{At, UndoResult};
 use crate::index::Node;
 use crate::objects::{Objects, c_name};
@@ -107,6 +107,8 @@ impl Scope {
 pub(crate) struct Taking<'a> {
     pub(crate) walk: &'a Walk<'a>,
     pub(crate) left_out: Vec<LeftOut>,
+    /// Reasons of what whole directories leave out; not all of it is named.
+    pub(crate) left_out_for: Vec<Why>,
     path: Vec<u8>,
     mount: u64,
 }
@@ -116,6 +118,7 @@ impl<'a> Taking<'a> {
         Self {
             walk,
             left_out: Vec::new(),
+            left_out_for: Vec::new(),
             path: Vec::new(),
             mount: 0,
         }
@@ -134,6 +137,7 @@ impl<'a> Taking<'a> {
         if scope.whole {
             let dir = dir.try_clone().at("can not open", place)?;
             let walked = self.walk.run(dir, None, &mut None)?;
+            self.left_out_for.extend(walked.left_out_for);
             let above = path_of(&self.path);
             self.left_out
                 .extend(walked.left_out.into_iter().map(|mut left_out| {

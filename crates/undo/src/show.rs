@@ -1,6 +1,6 @@
 //! What a point's calls changed, for a person to read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -9,11 +9,12 @@ use similar::TextDiff;
 use crate::diff::{Change, diff};
 use crate::entry::{Entry, Kind, Why};
 use crate::error::UndoResult;
+use crate::find::points;
 use crate::limits::{DIFF_BYTES_MAX, DIFF_FILE_BYTES_MAX};
 use crate::lock::Hold;
 use crate::point::Point;
 use crate::record::{path_of, path_text};
-use crate::store::{UndoStore, points};
+use crate::store::UndoStore;
 
 /// Time to find the shortest diff of one file; then a longer one is shown.
 const DIFF_TIME_MAX: Duration = Duration::from_millis(200);
@@ -136,10 +137,19 @@ pub struct Diff {
 }
 
 impl UndoStore {
-    /// What a point's calls changed. `id` names a point or a call.
+    /// What a point's calls changed. `id` names a point or a call of any workspace.
     pub fn show(&self, id: &str) -> UndoResult<Diff> {
+        self.show_within(None, id)
+    }
+
+    /// What a point's calls changed. `id` names a point or a call of this workspace.
+    pub fn show_in(&self, workspace: &Path, id: &str) -> UndoResult<Diff> {
+        self.show_within(Some(workspace), id)
+    }
+
+    fn show_within(&self, within: Option<&Path>, id: &str) -> UndoResult<Diff> {
         let _store = self.lock(Hold::Shared)?;
-        let (workspace, records, place) = self.locate(id)?;
+        let (workspace, records, place) = self.locate(within, id)?;
         let record = &records[place];
         let mut shown = Diff {
             point: points(&records).swap_remove(place),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use holdfast_contract::Clock;
 
 use crate::disk;
+use crate::entry::Why;
 use crate::error::{At, UndoError, UndoResult};
+use crate::failed::Failures;
 use crate::lock::{self, Hold, Locked};
 use crate::objects::{Objects, create_private};
 use crate::point::{Coverage, LeftOut, NotKept, Origin, Point, Where};
@@ -17,7 +19,7 @@ use crate::scope::{Scope, overlay};
 use crate::settings::UndoSettings;
 use crate::take::Taker;
 use crate::walk::Budget;
-use crate::workspace::{Holder, Workspace, taken_back};
+use crate::workspace::{Holder, Workspace};
 
 /// Keeps what workspaces were before calls, and brings it back.
 ///
@@ -44,6 +46,7 @@ pub struct UndoStore {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) objects: Objects,
     pub(crate) never: Vec<(u64, u64)>,
+    failures: Failures,
 }
 
 /// A call under way. Give it to [`UndoStore::after`] when the call has ended.
@@ -80,6 +83,16 @@ impl OpenPoint {
         self.kept.as_ref().err()
     }
 
+    /// Whether the call may lose something that undo does not bring back and no tool makes again: a file
+    /// that is too large or unreadable, another mount, or all of a workspace that is not kept.
+    ///
+    /// Directories that tools make again, sockets, devices and the state of Holdfast do not count.
+    pub fn may_lose_data(&self) -> bool {
+        self.kept.as_ref().map_or(true, |open| {
+            open.record.before.leaves_out(Why::may_lose_data)
+        })
+    }
+
     /// What was left out, as far as it is named.
     pub fn left_out(&self) -> &[LeftOut] {
         self.kept
@@ -109,22 +122,36 @@ impl UndoStore {
             clock,
             objects,
             never,
+            failures: Failures::default(),
         })
     }
 
     /// Whether a workspace is kept, as far as is known: only its first walk shows that it is too large.
+    ///
+    /// It is not for a while after [`UndoStore::before`] failed with an error, until that succeeds again.
     pub fn keeps(&self, workspace: &Path) -> bool {
         let Ok(path) = workspace.canonicalize() else {
             return false;
         };
         let known = Workspace::new(&self.dir, path.clone());
-        let over = known.over(&self.settings, self.clock.now_ms());
-        !self.is_home(&path) && over.is_none()
+        let now_ms = self.clock.now_ms();
+        let over = known.over(&self.settings, now_ms);
+        !self.is_home(&path) && over.is_none() && !self.failures.is_recent(&path, now_ms)
     }
 
     /// Takes the state of a workspace before a call. Calls that overlap share one point.
     pub fn before(&self, workspace: &Path, call_id: &str, writes: &Where) -> UndoResult<OpenPoint> {
         let path = workspace.canonicalize().at("can not find", workspace)?;
+        let opened = self.before_in(path.clone(), call_id, writes);
+        match &opened {
+            Err(_) => self.failures.add(path, self.clock.now_ms()),
+            Ok(open) if open.kept.is_ok() => self.failures.clear(&path),
+            Ok(_) => {}
+        }
+        opened
+    }
+
+    fn before_in(&self, path: PathBuf, call_id: &str, writes: &Where) -> UndoResult<OpenPoint> {
         let scope = match writes {
             Where::Anywhere => Ok(Scope::whole()),
             Where::Paths(paths) => Scope::of(&path, paths).map_err(NotKept::Outside),
@@ -238,7 +265,8 @@ impl UndoStore {
 
     /// Takes the state after a call. The last of overlapping calls ends their point.
     ///
-    /// `None`: there is no point, since nothing was kept or the store was cleared meanwhile.
+    /// `None`: there is no point. Nothing was kept, the calls changed nothing, or the store was cleared
+    /// meanwhile.
     pub fn after(&self, open: OpenPoint) -> UndoResult<Option<Point>> {
         let Ok(open) = open.kept else {
             return Ok(None);
@@ -265,7 +293,13 @@ impl UndoStore {
         let mut record = workspace.record(sequence)?;
         let held = workspace.held(Some(holder.path()))?;
         if !held.live.contains(&sequence) {
-            self.close(&workspace, &mut record)?;
+            self.take_after(&workspace, &mut record)?;
+            if changed_nothing(&workspace, &record)? {
+                workspace.remove(sequence)?;
+                holder.release();
+                return Ok(None);
+            }
+            workspace.save(&record)?;
         }
         holder.release();
         self.drop_oldest(&workspace)?;
@@ -283,8 +317,15 @@ impl UndoStore {
         Ok(())
     }
 
-    /// Takes the state after a point's last call, and ends the point. Over budget it ends without.
+    /// Takes the state after a point's last call, and ends the point. The point stays also where nothing
+    /// changed: an undo says what it took back, and after a crash a child of the call may still run.
     pub(crate) fn close(&self, workspace: &Workspace, record: &mut Record) -> UndoResult<()> {
+        self.take_after(workspace, record)?;
+        workspace.save(record)
+    }
+
+    /// Takes the state after a point's last call. Over budget the point ends without.
+    fn take_after(&self, workspace: &Workspace, record: &mut Record) -> UndoResult<()> {
         let budget = match record.origin {
             Origin::Calls => Budget::of(&self.settings),
             Origin::Undo { .. } => Budget::of_undo(&self.settings),
@@ -303,7 +344,7 @@ impl UndoStore {
             Err(error) => return Err(error),
         };
         record.ended_ms = Some(self.clock.now_ms());
-        workspace.save(record)
+        Ok(())
     }
 
     /// Ends the points of calls whose process died, and tidies up after an undo that was cut off.
@@ -324,60 +365,6 @@ impl UndoStore {
         Ok(())
     }
 
-    /// The points of a workspace, oldest first.
-    pub fn list(&self, workspace: &Path) -> UndoResult<Vec<Point>> {
-        let _store = self.lock(Hold::Shared)?;
-        let workspace = Workspace::new(&self.dir, resolved(workspace));
-        Ok(points(&workspace.records()?))
-    }
-
-    /// The point of this id, or else the last one that holds a call of this id.
-    pub fn find(&self, id: &str) -> UndoResult<Point> {
-        let _store = self.lock(Hold::Shared)?;
-        let (_, records, place) = self.locate(id)?;
-        Ok(points(&records).swap_remove(place))
-    }
-
-    /// The workspace, all its records, and the place of the record that is meant.
-    pub(crate) fn locate(&self, id: &str) -> UndoResult<(Workspace, Vec<Record>, usize)> {
-        let mut found: Option<(Workspace, Vec<Record>, usize)> = None;
-        for workspace in self.workspaces()? {
-            let records = workspace.records()?;
-            if let Some(place) = records.iter().position(|record| record.id == id) {
-                return Ok((workspace, records, place));
-            }
-            let has_call = |record: &Record| record.calls.iter().any(|call| call == id);
-            if let Some(place) = records.iter().rposition(has_call) {
-                let is_later = found
-                    .as_ref()
-                    .is_none_or(|(_, other, at)| other[*at].begun_ms < records[place].begun_ms);
-                if is_later {
-                    found = Some((workspace, records, place));
-                }
-            }
-        }
-        found.ok_or_else(|| UndoError::Unknown(id.to_owned()))
-    }
-
-    /// Every workspace that has points.
-    pub(crate) fn workspaces(&self) -> UndoResult<Vec<Workspace>> {
-        let dir = self.dir.join("workspaces");
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&dir).at("can not list", &dir)?.flatten() {
-            let mut workspace = Workspace {
-                path: PathBuf::new(),
-                dir: entry.path(),
-            };
-            let mut sequences = workspace.sequences()?.into_iter().rev();
-            let last = sequences.find_map(|last| workspace.record(last).ok());
-            if let Some(last) = last {
-                workspace.path = last.workspace;
-                found.push(workspace);
-            }
-        }
-        Ok(found)
-    }
-
     /// Removes everything that is kept.
     pub fn clear(&self) -> UndoResult<()> {
         let _store = self.lock(Hold::Alone)?;
@@ -394,6 +381,24 @@ impl UndoStore {
     }
 }
 
+/// Whether the calls of a point changed nothing, so that nobody needs the point.
+fn changed_nothing(workspace: &Workspace, record: &Record) -> UndoResult<bool> {
+    let before = &record.before;
+    let Some(after) = record.after.as_ref().filter(|it| it.roots == before.roots) else {
+        return Ok(false);
+    };
+    if before.leaves_out(Why::hides_changes) || after.leaves_out(Why::hides_changes) {
+        return Ok(false);
+    }
+    // Where the point before this one has no state after its calls, this point's state stands for it.
+    let mut sequences = workspace.sequences()?.into_iter().rev();
+    let last = sequences.find(|it| *it < record.sequence);
+    Ok(match last.map(|last| workspace.record(last)) {
+        None => true,
+        Some(last) => last.is_ok_and(|last| last.after.is_some()),
+    })
+}
+
 /// Removes what an undo that was cut off has left in the workspace.
 fn tidy(record: &Record) {
     if let Origin::Undo { .. } = record.origin {
@@ -408,41 +413,4 @@ fn tidy(record: &Record) {
 /// The directory in which an undo makes files before they are renamed to their places.
 pub(crate) fn own_name(record: &Record) -> String {
     format!(".holdfast-undo-{}", record.id)
-}
-
-/// A path without links, also where nothing is there any more.
-pub(crate) fn resolved(path: &Path) -> PathBuf {
-    let whole = path.canonicalize().ok();
-    let from_parent = || {
-        let parent = path.parent()?.canonicalize().ok()?;
-        Some(parent.join(path.file_name()?))
-    };
-    whole
-        .or_else(from_parent)
-        .unwrap_or_else(|| path.to_owned())
-}
-
-/// What callers see of records, with what undo has taken back.
-pub(crate) fn points(records: &[Record]) -> Vec<Point> {
-    let by_sequence = |wanted: u64| records.iter().find(|record| record.sequence == wanted);
-    taken(records)
-        .into_iter()
-        .zip(records)
-        .map(|(by, record)| {
-            let by = by.and_then(by_sequence).map(|record| record.id.clone());
-            record.point(by)
-        })
-        .collect()
-}
-
-/// Which undo has taken each record back.
-pub(crate) fn taken(records: &[Record]) -> Vec<Option<u64>> {
-    let numbers: Vec<_> = records
-        .iter()
-        .map(|record| {
-            let finished = record.ended_ms.is_some() && !record.interrupted;
-            (record.sequence, record.goes_back_to.filter(|_| finished))
-        })
-        .collect();
-    taken_back(&numbers)
 }

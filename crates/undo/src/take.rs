@@ -114,6 +114,7 @@ impl Taker<'_> {
                 left_out
             }));
             taken.state.left_out_count += walked.left_out_count;
+            taken.state.leave_out_for(walked.left_out_for);
             taken.state.roots.push(Root {
                 path: path.clone(),
                 entry: walked.node.entry.clone(),
@@ -143,6 +144,7 @@ impl Taker<'_> {
                     }],
                     left_out_count: taking.left_out.len() as u64,
                     left_out: taking.left_out,
+                    left_out_for: taking.left_out_for,
                 };
                 return Ok(Taken {
                     state,

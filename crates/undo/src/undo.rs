@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::disk;
 use crate::entry::{Entry, Kind, Why};
 use crate::error::{At, UndoError, UndoResult};
+use crate::find::{points, taken};
 use crate::index::Node;
 use crate::limits::DEPTH_MAX;
 use crate::lock::Hold;
@@ -22,7 +23,7 @@ use crate::record::{Record, State, path_of};
 use crate::restore::{Ended, Restorer};
 use crate::scope::Scope;
 use crate::show::What;
-use crate::store::{UndoStore, own_name, points, taken};
+use crate::store::{UndoStore, own_name};
 use crate::take::Taken;
 use crate::walk::Budget;
 use crate::workspace::Workspace;
@@ -90,9 +91,18 @@ pub struct Undone {
 }
 
 impl UndoStore {
-    /// Brings a workspace back to where it was before a point. `id` names a point or a call.
+    /// Brings a workspace back to where it was before a point. `id` names a point or a call of any workspace.
     pub fn undo(&self, id: &str, options: &Options) -> UndoResult<Undone> {
-        let undone = self.undo_locked(id, *options)?;
+        self.undo_within(None, id, *options)
+    }
+
+    /// Brings a workspace back to where it was before a point. `id` names a point or a call of this workspace.
+    pub fn undo_in(&self, workspace: &Path, id: &str, options: &Options) -> UndoResult<Undone> {
+        self.undo_within(Some(workspace), id, *options)
+    }
+
+    fn undo_within(&self, within: Option<&Path>, id: &str, options: Options) -> UndoResult<Undone> {
+        let undone = self.undo_locked(within, id, options)?;
         self.count_added()?;
         if !options.dry_run {
             self.expire_if_due()?;
@@ -100,9 +110,9 @@ impl UndoStore {
         Ok(undone)
     }
 
-    fn undo_locked(&self, id: &str, options: Options) -> UndoResult<Undone> {
+    fn undo_locked(&self, within: Option<&Path>, id: &str, options: Options) -> UndoResult<Undone> {
         let _store = self.lock(Hold::Shared)?;
-        let (workspace, records, place) = self.locate(id)?;
+        let (workspace, records, place) = self.locate(within, id)?;
         let sequence = records[place].sequence;
         let _locked = workspace.lock()?;
         self.settle(&workspace)?;

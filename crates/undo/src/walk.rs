@@ -72,6 +72,8 @@ pub(crate) struct Walked {
     pub(crate) changed: bool,
     pub(crate) left_out: Vec<LeftOut>,
     pub(crate) left_out_count: u64,
+    /// Each reason for which something was left out.
+    pub(crate) left_out_for: Vec<Why>,
 }
 
 /// A directory that waits to be read.
@@ -148,6 +150,7 @@ impl Walk<'_> {
             listings,
             left_out: Vec::new(),
             left_out_count: 0,
+            left_out_for: Vec::new(),
             path: Vec::new(),
             is_whole: queue.failed.is_none(),
         };
@@ -165,6 +168,7 @@ impl Walk<'_> {
             changed: !same,
             left_out: assembly.left_out,
             left_out_count: assembly.left_out_count,
+            left_out_for: assembly.left_out_for,
         })
     }
 }
@@ -280,6 +284,7 @@ struct Assembly<'a> {
     listings: Vec<Option<Listing<'a>>>,
     left_out: Vec<LeftOut>,
     left_out_count: u64,
+    left_out_for: Vec<Why>,
     path: Vec<u8>,
     /// Whether every directory was read.
     is_whole: bool,
@@ -367,6 +372,9 @@ impl Assembly<'_> {
 
     fn name_left_out(&mut self, why: Why, bytes: u64) {
         self.left_out_count += 1;
+        if !self.left_out_for.contains(&why) {
+            self.left_out_for.push(why);
+        }
         if self.left_out.len() < LEFT_OUT_NAMED_MAX {
             self.left_out.push(LeftOut {
                 path: crate::record::path_of(&self.path),

@@ -30,12 +30,12 @@ fn workspace_with_too_many_files_is_not_kept() {
     room.sh("rm f1*");
     assert_eq!(refused(&room), NotKept::TooManyFiles { max: 10 });
     room.settings.files_max = 11;
-    assert_eq!(room.call("true").coverage, Coverage::Full);
+    assert_eq!(room.call("touch f2").coverage, Coverage::Full);
     room.settings.files_max = 10;
     assert_eq!(refused(&room), NotKept::TooManyFiles { max: 10 });
     room.clock
         .forward(holdfast_undo::limits::OVER_BUDGET_REMEMBERED_MS);
-    assert_eq!(room.call("true").coverage, Coverage::Full);
+    assert_eq!(room.call("touch f2").coverage, Coverage::Full);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn oldest_points_go_when_too_much_is_kept() {
             .map(|at| char::from(b'a' + ((at * 7 + u32::from(number) * 3 + at / 26) % 26) as u8))
             .collect();
         room.write("a", &text);
-        room.call("true");
+        room.call("touch b");
     }
     let expired = room.store().expire().unwrap();
     assert!(expired.kept_bytes <= 500_000, "{expired:?}");
@@ -376,7 +376,7 @@ fn damaged_content_is_never_restored() {
 fn torn_index_is_as_good_as_none() {
     let room = Room::new();
     room.write("a", "0");
-    room.call("true");
+    room.call("echo b > b");
     for file in fs::read_dir(room.state().join("undo/workspaces")).unwrap() {
         for file in fs::read_dir(file.unwrap().path())
             .unwrap()
@@ -392,4 +392,90 @@ fn torn_index_is_as_good_as_none() {
     let point = room.call("rm a");
     room.undo(&point);
     assert_same(&was, &room.snapshot(), "after undo");
+}
+
+#[test]
+fn workspace_for_which_the_store_failed_is_not_kept_for_a_while() {
+    let room = Room::new();
+    room.write("a", "0");
+    let store = room.store();
+    let other = room.dir.path().join("other");
+    fs::create_dir(&other).unwrap();
+    let before = || store.before(&room.work(), "call", &Where::Anywhere);
+    // Where contents should lie, there is a file.
+    let (objects, aside) = (room.state().join("undo/objects"), room.dir.path().join("o"));
+    let break_store = || {
+        fs::rename(&objects, &aside).unwrap();
+        fs::write(&objects, "").unwrap();
+    };
+    let mend_store = || {
+        fs::remove_file(&objects).unwrap();
+        fs::rename(&aside, &objects).unwrap();
+    };
+    assert!(store.keeps(&room.work()));
+    break_store();
+    before().unwrap_err();
+    assert!(!store.keeps(&room.work()) && store.keeps(&other));
+    mend_store();
+    assert!(!store.keeps(&room.work()), "nobody has tried again");
+    store.after(before().unwrap()).unwrap();
+    assert!(store.keeps(&room.work()));
+    // After a while it is tried again.
+    room.write("a", "new");
+    break_store();
+    before().unwrap_err();
+    assert!(!store.keeps(&room.work()));
+    room.clock
+        .forward(holdfast_undo::limits::OVER_BUDGET_REMEMBERED_MS);
+    assert!(store.keeps(&room.work()));
+}
+
+/// Whether a call may lose data, and how much of the workspace its point holds.
+fn before_call(room: &Room) -> (bool, Coverage) {
+    let store = room.store();
+    let writes = Where::Anywhere;
+    let open = store.before(&room.work(), "call", &writes).unwrap();
+    let found = (open.may_lose_data(), open.coverage());
+    store.after(open).unwrap();
+    found
+}
+
+#[test]
+fn only_content_that_no_tool_makes_again_may_be_lost() {
+    let mut room = Room::new();
+    room.settings.file_bytes_max = 1000;
+    room.write("a", "a");
+    assert_eq!(before_call(&room), (false, Coverage::Full));
+    room.write(".gitignore", "node_modules\n");
+    room.sh("mkfifo pipe");
+    // More than are named.
+    for number in 0..150 {
+        room.write(&format!("d{number}/package.json"), "{}");
+        room.write(&format!("d{number}/node_modules/x"), "x");
+    }
+    assert_eq!(before_call(&room), (false, Coverage::Partial));
+    room.write("z/large", &"x".repeat(2000));
+    assert_eq!(before_call(&room), (true, Coverage::Partial));
+}
+
+#[test]
+fn workspace_that_is_not_kept_may_be_lost() {
+    let mut room = Room::new();
+    room.settings.files_max = 1;
+    room.sh("touch a b c");
+    assert_eq!(before_call(&room), (true, Coverage::None));
+}
+
+#[test]
+fn call_that_names_its_files_loses_data_of_those_only() {
+    let mut room = Room::new();
+    room.settings.file_bytes_max = 1000;
+    room.write("large", &"x".repeat(2000));
+    let store = room.store();
+    for (name, loses) in [("large", true), ("small", false)] {
+        let writes = Where::Paths(vec![name.into()]);
+        let open = store.before(&room.work(), name, &writes).unwrap();
+        assert_eq!(open.may_lose_data(), loses, "{name}");
+        store.after(open).unwrap();
+    }
 }

@@ -8,8 +8,10 @@
 mod attack;
 mod basics;
 mod conflict;
+mod idle;
 mod kill;
 mod limits;
 mod overlap;
 mod property;
 mod tree;
+mod within;

@@ -63,7 +63,7 @@ fn dropped_call_ends_when_the_workspace_is_next_used() {
     let id = open.id().unwrap().to_owned();
     room.write("a", "1");
     drop(open);
-    let next = room.call("true");
+    let next = room.call("echo b > b");
     assert_ne!(next.id, id);
     let dropped = store.find("dropped").unwrap();
     assert!(dropped.interrupted && dropped.ended_ms.is_some());
@@ -80,6 +80,8 @@ fn two_workspaces_do_not_meet() {
     let one = store.before(&room.work(), "one", &Where::Anywhere).unwrap();
     let two = store.before(&other, "two", &Where::Anywhere).unwrap();
     assert_ne!(one.id(), two.id());
+    room.write("a", "1");
+    std::fs::write(other.join("b"), "2").unwrap();
     store.after(one).unwrap();
     store.after(two).unwrap();
     assert_eq!(store.list(&other).unwrap().len(), 1);

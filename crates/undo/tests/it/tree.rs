@@ -160,10 +160,15 @@ impl Room {
     }
 
     pub(crate) fn call_where(&self, command: &str, writes: &Where) -> Point {
+        self.called(command, writes).unwrap()
+    }
+
+    /// Runs a command as a call that may change nothing.
+    pub(crate) fn called(&self, command: &str, writes: &Where) -> Option<Point> {
         let store = self.store();
         let open = store.before(&self.work(), command, writes).unwrap();
         self.sh(command);
-        store.after(open).unwrap().unwrap()
+        store.after(open).unwrap()
     }
 
     /// Runs a command as a person would, without the store.
