@@ -1,6 +1,7 @@
 //! Whether a rule is met by a command.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use crate::reading::Simple;
 use crate::rules::{Checked, Pattern, Rule};
@@ -14,32 +15,45 @@ pub(crate) enum Met {
     Maybe,
 }
 
+/// Which rules the input of the whole text fits. It may be long, and many commands share it.
+#[derive(Debug, Default)]
+pub(crate) struct Inputs(HashMap<*const Checked, bool>);
+
+impl Inputs {
+    fn fits(&mut self, rule: &Checked, pattern: &Pattern, input: &str) -> bool {
+        let key = std::ptr::from_ref(rule);
+        *self.0.entry(key).or_insert_with(|| pattern.is_match(input))
+    }
+}
+
 impl Checked {
-    pub(crate) fn met(&self, simple: &Simple) -> Option<Met> {
+    pub(crate) fn met(&self, simple: &Simple, inputs: &mut Inputs) -> Option<Met> {
         if let Some(target) = &self.target
             && simple.targets.iter().any(|it| target.is_match(&it.shown()))
         {
             return Some(Met::Surely);
         }
         let starts = if simple.loose { simple.words.len() } else { 1 };
-        let met = |at| self.met_at(simple, at);
+        let met = |at| self.met_at(simple, at, inputs);
         (0..starts).find_map(met)
     }
 
-    fn met_at(&self, simple: &Simple, at: usize) -> Option<Met> {
+    fn met_at(&self, simple: &Simple, at: usize, inputs: &mut Inputs) -> Option<Met> {
         let program = simple.words.get(at)?.basename()?;
         if !self.rule.program.iter().any(|it| it == program) {
             return None;
         }
         let arguments = simple.words.get(at + 1..)?;
         match verb(&self.rule.verb, arguments) {
-            Verb::Is => self.behind_verb(simple, arguments).then_some(Met::Surely),
+            Verb::Is => self
+                .behind_verb(simple, arguments, inputs)
+                .then_some(Met::Surely),
             Verb::Hidden if !simple.loose => Some(Met::Maybe),
             Verb::Hidden | Verb::Other => None,
         }
     }
 
-    fn behind_verb(&self, simple: &Simple, arguments: &[Word]) -> bool {
+    fn behind_verb(&self, simple: &Simple, arguments: &[Word], inputs: &mut Inputs) -> bool {
         let Rule { all, any, none, .. } = &self.rule;
         let given = |option: &String| arguments.iter().any(|it| is_option(option, it));
         let spelt = |option: &String| {
@@ -68,7 +82,12 @@ impl Checked {
             return false;
         }
         let fed = |input: &Pattern| {
-            input.is_match(&line) || simple.fed.iter().any(|it| input.is_match(it))
+            input.is_match(&line)
+                || simple.fed.iter().any(|it| input.is_match(it))
+                || simple
+                    .input
+                    .as_ref()
+                    .is_some_and(|it| inputs.fits(self, input, it))
         };
         self.input.as_ref().is_none_or(fed)
     }
