@@ -44,25 +44,30 @@ impl Checked {
             return None;
         }
         let arguments = simple.words.get(at + 1..)?;
-        match verb(&self.rule.verb, arguments) {
+        match verb(&self.rule.verb, program, arguments) {
             Verb::Is => self
                 .behind_verb(simple, arguments, inputs)
                 .then_some(Met::Surely),
-            Verb::Hidden if !simple.loose => Some(Met::Maybe),
+            Verb::Hidden if !simple.loose && !self.excepted(arguments) => Some(Met::Maybe),
             Verb::Hidden | Verb::Other => None,
         }
     }
 
-    fn behind_verb(&self, simple: &Simple, arguments: &[Word], inputs: &mut Inputs) -> bool {
-        let Rule { all, any, none, .. } = &self.rule;
-        let given = |option: &String| arguments.iter().any(|it| is_option(option, it));
+    /// Whether a word is there of which none may be there.
+    fn excepted(&self, arguments: &[Word]) -> bool {
         let spelt = |option: &String| {
             let exact = |it: &Word| it.literal().is_some_and(|it| same(option, &it, false));
             arguments.iter().any(exact)
         };
+        self.rule.none.iter().any(spelt)
+    }
+
+    fn behind_verb(&self, simple: &Simple, arguments: &[Word], inputs: &mut Inputs) -> bool {
+        let Rule { all, any, .. } = &self.rule;
+        let given = |option: &String| arguments.iter().any(|it| is_option(option, it));
         if !all.iter().all(given)
             || !(any.is_empty() || any.iter().any(given))
-            || none.iter().any(spelt)
+            || self.excepted(arguments)
         {
             return false;
         }
@@ -123,7 +128,7 @@ pub(crate) fn verbs(arguments: &[Word]) -> Vec<&Word> {
 }
 
 /// Whether the verbs stand in their places. `git -C dir push` has `push` in the first.
-fn verb(verbs_wanted: &[String], arguments: &[Word]) -> Verb {
+fn verb(verbs_wanted: &[String], program: &str, arguments: &[Word]) -> Verb {
     let Some((wanted, rest)) = verbs_wanted.split_first() else {
         return Verb::Is;
     };
@@ -137,7 +142,7 @@ fn verb(verbs_wanted: &[String], arguments: &[Word]) -> Verb {
                 let behind = at
                     .and_then(|at| arguments.get(at + 1..))
                     .unwrap_or_default();
-                match verb(rest, behind) {
+                match verb(rest, program, behind) {
                     Verb::Is => return Verb::Is,
                     Verb::Hidden => hidden = true,
                     Verb::Other => {}
@@ -145,10 +150,24 @@ fn verb(verbs_wanted: &[String], arguments: &[Word]) -> Verb {
             }
             Some(_) => {}
             // The value of an option may well be unknown: `git -C "$dir" log`.
+            None if is_code(word, program, arguments) => {}
             None => hidden |= place + 1 == count,
         }
     }
     if hidden { Verb::Hidden } else { Verb::Other }
+}
+
+/// Programs that take their program's text as the value of an option.
+const INTERPRETERS: &[&str] = &[
+    "bun", "node", "deno", "python", "python2", "python3", "ruby", "perl",
+];
+
+/// Whether a word is a program's text: `bun -e "…"`.
+fn is_code(word: &Word, program: &str, arguments: &[Word]) -> bool {
+    let at = arguments.iter().position(|it| std::ptr::eq(it, word));
+    let before = at.and_then(|at| arguments.get(at.checked_sub(1)?));
+    let takes = |it: &Word| matches!(it.raw(), "-e" | "--eval" | "-c" | "-p" | "--print" | "-pe");
+    INTERPRETERS.contains(&program) && before.is_some_and(takes)
 }
 
 /// Whether a word is an option, or holds its letter among others.
