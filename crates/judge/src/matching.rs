@@ -136,6 +136,9 @@ fn verb(verbs_wanted: &[String], program: &str, arguments: &[Word]) -> Verb {
     let places = verbs(arguments);
     let count = places.len();
     for (place, word) in places.into_iter().enumerate() {
+        if is_code(word, program, arguments) {
+            break;
+        }
         match word.literal() {
             Some(text) if wanted.split('|').any(|it| it == text) => {
                 let at = arguments.iter().position(|it| std::ptr::eq(it, word));
@@ -150,24 +153,23 @@ fn verb(verbs_wanted: &[String], program: &str, arguments: &[Word]) -> Verb {
             }
             Some(_) => {}
             // The value of an option may well be unknown: `git -C "$dir" log`.
-            None if is_code(word, program, arguments) => {}
             None => hidden |= place + 1 == count,
         }
     }
     if hidden { Verb::Hidden } else { Verb::Other }
 }
 
-/// Programs that take their program's text as the value of an option.
-const INTERPRETERS: &[&str] = &[
-    "bun", "node", "deno", "python", "python2", "python3", "ruby", "perl",
-];
-
-/// Whether a word is a program's text: `bun -e "…"`.
+/// Whether a word is a program's text: `bun -e "…"`. What follows it are the text's own arguments.
 fn is_code(word: &Word, program: &str, arguments: &[Word]) -> bool {
+    let options: &[&str] = match program {
+        "bun" | "node" | "deno" => &["-e", "--eval", "-p", "--print", "-pe"],
+        "perl" | "ruby" => &["-e", "-ne", "-pe"],
+        "python" | "python2" | "python3" => &["-c"],
+        _ => return false,
+    };
     let at = arguments.iter().position(|it| std::ptr::eq(it, word));
     let before = at.and_then(|at| arguments.get(at.checked_sub(1)?));
-    let takes = |it: &Word| matches!(it.raw(), "-e" | "--eval" | "-c" | "-p" | "--print" | "-pe");
-    INTERPRETERS.contains(&program) && before.is_some_and(takes)
+    before.is_some_and(|it| options.contains(&&*it.shown()))
 }
 
 /// Whether a word is an option, or holds its letter among others.
