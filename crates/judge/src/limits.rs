@@ -21,6 +21,10 @@ pub const DEPTH_MAX: usize = 150;
 pub const WRAPPED_MAX: usize = 6;
 /// Simple commands of one reading, with those behind wrappers.
 pub const COMMANDS_MAX: usize = 4_000;
+/// Words that the values of variables may make of one command.
+pub const WORDS_MAX: usize = 20_000;
+/// Bytes of the texts and commands of one reading, with those behind wrappers and variables.
+pub const READING_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Values of one variable that are tried in a command's words.
 pub const VALUES_MAX: usize = 8;
 /// Bytes that are kept of one word, or of the text that a command is fed.
@@ -80,6 +84,16 @@ pub const LIMITS: &[Limit] = &[
         "COMMANDS_MAX",
         COMMANDS_MAX,
         "simple commands of one text; a text with more is unreadable",
+    ),
+    limit(
+        "WORDS_MAX",
+        WORDS_MAX,
+        "words that variables may make of one command; a command with more may be anything",
+    ),
+    limit(
+        "READING_BYTES_MAX",
+        READING_BYTES_MAX,
+        "bytes of all texts and commands of one reading; what is beyond them is unreadable",
     ),
     limit(
         "VALUES_MAX",

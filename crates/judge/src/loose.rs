@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::limits::LOOSE_WORDS_MAX;
+use crate::limits::{COMMANDS_MAX, LOOSE_WORDS_MAX};
 use crate::reading::{CouldBe, Simple, Unread};
 use crate::word::Word;
 use crate::wrap;
@@ -17,6 +17,8 @@ const KEYWORDS: &[&str] = &[
 
 /// The commands that the text may hold, and what of it could be any command.
 pub(crate) fn read(text: &str, place: &Range<usize>) -> (Vec<Simple>, Unread) {
+    let whole = text;
+    let text = without_comments(text);
     let joined = text.replace("\\\n", "").replace("\\\r\n", "");
     let mut commands = Vec::new();
     let mut open = false;
@@ -73,14 +75,25 @@ pub(crate) fn read(text: &str, place: &Range<usize>) -> (Vec<Simple>, Unread) {
     };
     let unread = Unread {
         place: place.clone(),
-        text: text.to_owned(),
+        text: whole.to_owned(),
         could_be,
     };
     (commands, unread)
 }
 
+/// The text without the comments that it begins with: no quote is open there. Many of them would
+/// take the place of the commands behind them.
+fn without_comments(mut text: &str) -> &str {
+    while text.starts_with('#') {
+        text = text.split_once('\n').map_or("", |(_, rest)| rest);
+    }
+    text
+}
+
 fn keep(commands: &mut Vec<Simple>, words: Vec<Word>, place: &Range<usize>) {
-    if !words.is_empty() {
+    // The reader keeps no more, and one beyond tells it so.
+    let again = commands.last().is_some_and(|it| it.words == words);
+    if !words.is_empty() && !again && commands.len() <= COMMANDS_MAX {
         commands.push(Simple {
             words,
             place: place.clone(),

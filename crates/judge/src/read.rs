@@ -2,9 +2,12 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::check::GRAMMAR;
-use crate::limits::{COMMANDS_MAX, TEXT_BYTES_MAX, VALUES_MAX, WRAPPED_MAX};
+use crate::limits::{
+    COMMANDS_MAX, READING_BYTES_MAX, TEXT_BYTES_MAX, VALUES_MAX, WORDS_MAX, WRAPPED_MAX,
+};
 use crate::loose;
 use crate::reading::{CouldBe, Reading, Simple, Unread};
 use crate::tree;
@@ -38,14 +41,10 @@ pub fn read(text: &str) -> Reading {
 /// assert_eq!(programs, ["bash", "git"]);
 /// ```
 pub fn read_with_input(text: &str, input: &str) -> Reading {
-    let end = input.floor_char_boundary(TEXT_BYTES_MAX);
     let mut reader = Reader {
-        input: Some(input[..end].to_owned()),
+        input: Some(input.into()),
         ..Reader::default()
     };
-    if end < input.len() {
-        reader.anything("the rest of the input", &(0..text.len()));
-    }
     reader.text(text, &(0..text.len()), 0);
     reader.settle();
     reader.reading
@@ -84,8 +83,12 @@ fn without_escaped_dollars(text: &str) -> Option<String> {
 
 #[derive(Default)]
 struct Reader {
-    /// What the text's commands may read.
-    input: Option<String>,
+    /// The standard input of the text's commands.
+    input: Option<Arc<str>>,
+    /// The input was read as shell text. Further shells share it, so once is enough.
+    input_read: bool,
+    /// Bytes of the texts and commands that were taken in so far.
+    bytes: usize,
     reading: Reading,
     variables: Variables,
     functions: HashSet<String>,
@@ -97,7 +100,7 @@ struct Reader {
 
 impl Reader {
     fn text(&mut self, text: &str, place: &Range<usize>, level: usize) {
-        if level > WRAPPED_MAX {
+        if level > WRAPPED_MAX || !self.takes(text.len()) {
             return self.anything(text, place);
         }
         let walked = tree::walk(text).or_else(|unsure| {
@@ -114,11 +117,11 @@ impl Reader {
                     if level > 0 {
                         simple.place = place.clone();
                     }
-                    // What a command says of its own input goes before what the text is given.
+                    // A command's own here-document goes before the input of the text.
                     if simple.fed.is_empty() {
-                        simple.fed.extend(self.input.clone());
+                        simple.input.clone_from(&self.input);
                     }
-                    self.queue.push_back(simple);
+                    self.enqueue(simple);
                 }
                 if found.reevaluates {
                     for text in found.sleeping {
@@ -129,12 +132,54 @@ impl Reader {
         }
     }
 
+    /// The input as shell text, the first time that a shell could read it.
+    fn input(&mut self, place: &Range<usize>, level: usize) {
+        if let Some(input) = self.input.clone()
+            && !std::mem::replace(&mut self.input_read, true)
+        {
+            self.text(&input, place, level);
+        }
+    }
+
+    /// Whether there is room for so many more bytes.
+    const fn takes(&mut self, bytes: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.bytes <= READING_BYTES_MAX
+    }
+
+    fn enqueue(&mut self, simple: Simple) {
+        let count = self.reading.commands.len() + self.queue.len();
+        let bytes = simple.words.iter().map(Word::weight).sum();
+        if count < COMMANDS_MAX && self.takes(bytes) {
+            self.queue.push_back(simple);
+        } else {
+            self.overflow(&simple.place);
+        }
+    }
+
+    /// Says once that there are more commands than are kept.
+    fn overflow(&mut self, place: &Range<usize>) {
+        if !self.full {
+            self.full = true;
+            self.anything("", place);
+        }
+    }
+
     fn loosely(&mut self, text: &str, place: &Range<usize>, level: usize) {
         let (commands, unread) = loose::read(text, place);
-        self.reading.unreadable.push(unread);
+        if self.reading.unreadable.len() < COMMANDS_MAX {
+            self.reading.unreadable.push(unread);
+        }
         for mut simple in commands {
             simple.level = level;
+            simple.input.clone_from(&self.input);
             self.push(simple);
+        }
+        // Any word of the text may be a shell that reads the input.
+        if let Some(input) = self.input.clone()
+            && !std::mem::replace(&mut self.input_read, true)
+        {
+            self.loosely(&input, place, level);
         }
     }
 
@@ -158,10 +203,8 @@ impl Reader {
     fn push(&mut self, simple: Simple) {
         if self.reading.commands.len() < COMMANDS_MAX {
             self.reading.commands.push(simple);
-        } else if !self.full {
-            self.full = true;
-            let place = simple.place.clone();
-            self.anything("", &place);
+        } else {
+            self.overflow(&simple.place);
         }
     }
 
@@ -171,9 +214,9 @@ impl Reader {
             while let Some(simple) = self.queue.pop_front() {
                 self.unwrap(&simple);
                 self.push(simple);
-                if self.full {
-                    return;
-                }
+            }
+            if self.full {
+                return;
             }
             // Every text is read, so all that sets a variable is known.
             let Some(simple) = self.reading.commands.get(settled) else {
@@ -199,8 +242,9 @@ impl Reader {
         for inner in wrap::inner(simple) {
             match inner {
                 Inner::Words(words) if level <= WRAPPED_MAX => {
-                    self.queue.push_back(simple.with_words(words));
+                    self.enqueue(simple.with_words(words));
                 }
+                Inner::Input if level <= WRAPPED_MAX => self.input(&simple.place, level),
                 Inner::Text(text, arguments) if level <= WRAPPED_MAX => {
                     self.text(&text, &simple.place, level);
                     if !arguments.is_empty() {
@@ -210,7 +254,7 @@ impl Reader {
                 Inner::Unknown(pieces) if level <= WRAPPED_MAX => {
                     self.assembled(&pieces, &simple.place, level);
                 }
-                Inner::Words(_) | Inner::Text(..) | Inner::Unknown(_) => {
+                Inner::Words(_) | Inner::Text(..) | Inner::Unknown(_) | Inner::Input => {
                     self.anything(&simple.shown(), &simple.place);
                 }
             }
@@ -237,7 +281,10 @@ impl Reader {
             };
             count = count.max(values.len());
             for (at, text) in texts.iter_mut().enumerate() {
-                let Some(value) = values.get(at).or(values.last()) else {
+                let value = values.get(at).or(values.last());
+                // A text of many variables grows beyond what is read.
+                let fits = |it: &&String| text.len() + it.len() <= TEXT_BYTES_MAX;
+                let Some(value) = value.filter(fits) else {
                     let raw = text_of(pieces);
                     self.variables.all_unknown();
                     self.loosely(&raw, place, level);
@@ -267,7 +314,7 @@ impl Reader {
             return self.arguments(simple);
         }
         if first.splits() && !tail.is_empty() {
-            self.queue.push_back(simple.with_words(tail.to_vec()));
+            self.enqueue(simple.with_words(tail.to_vec()));
         }
         let mut heads: Vec<Vec<Word>> = Vec::new();
         match first.only_unknown() {
@@ -283,9 +330,15 @@ impl Reader {
                 }
                 // `$1` is one argument, and `$@` all that `shift` has left.
                 let all = first.raw().contains(['@', '*']);
-                for arguments in &self.arguments {
+                let mut count = 0;
+                'all: for arguments in &self.arguments {
                     for at in 0..arguments.len() {
                         let end = if all { arguments.len() } else { at + 1 };
+                        count += end - at + tail.len();
+                        if count > WORDS_MAX {
+                            self.overflow(&simple.place);
+                            break 'all;
+                        }
                         let words = arguments.get(at..end).unwrap_or_default();
                         heads.push(words.to_vec());
                         if !first.raw().contains('"') {
@@ -311,7 +364,7 @@ impl Reader {
             }
             words.extend_from_slice(tail);
             if !words.is_empty() {
-                self.queue.push_back(simple.with_words(words));
+                self.enqueue(simple.with_words(words));
             }
         }
     }
@@ -338,7 +391,16 @@ impl Reader {
             },
             _ => Vec::new(),
         };
-        let choices: Vec<Vec<Vec<Word>>> = simple.words.iter().map(values).collect();
+        let mut choices: Vec<Vec<Vec<Word>>> = Vec::new();
+        let mut count = 0;
+        for word in &simple.words {
+            let values = values(word);
+            count += values.iter().map(Vec::len).sum::<usize>();
+            if count > WORDS_MAX {
+                return self.anything(&simple.shown(), &simple.place);
+            }
+            choices.push(values);
+        }
         let most = choices.iter().map(Vec::len).max().unwrap_or_default();
         for at in 0..most {
             let mut words = Vec::new();
@@ -348,7 +410,7 @@ impl Reader {
                     None => words.push(word.clone()),
                 }
             }
-            self.queue.push_back(simple.with_words(words));
+            self.enqueue(simple.with_words(words));
         }
     }
 }

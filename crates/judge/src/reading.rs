@@ -1,6 +1,7 @@
 //! What the reader finds in a text.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::word::Word;
 
@@ -28,6 +29,8 @@ pub struct Simple {
     /// Whether the words come from a text that the grammar does not take. Each of them may then be
     /// the program.
     pub loose: bool,
+    /// The standard input of the whole text, where the command has no other.
+    pub(crate) input: Option<Arc<str>>,
     pub(crate) level: usize,
 }
 

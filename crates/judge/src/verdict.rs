@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{REASONS_MAX, SHOWN_CHARS_MAX};
-use crate::matching::Met;
+use crate::matching::{Inputs, Met};
 use crate::read::read;
 use crate::reading::{Reading, Simple};
 use crate::rules::{Checked, Rule, RuleSet, When};
@@ -148,12 +148,13 @@ pub fn judge_reading(reading: &Reading, context: &Context<'_>) -> Verdict {
         undoable: context.undoable,
         ..Verdict::default()
     };
+    let mut inputs = Inputs::default();
     for simple in &reading.commands {
         for checked in BUILT_IN.rules(simple) {
-            weigh(checked, simple, context, &mut verdict);
+            weigh(checked, simple, context, &mut inputs, &mut verdict);
         }
         for checked in context.user_rules.iter().flat_map(|it| &it.rules) {
-            weigh(checked, simple, context, &mut verdict);
+            weigh(checked, simple, context, &mut inputs, &mut verdict);
         }
     }
     verdict.asks = !verdict.reasons.is_empty();
@@ -163,7 +164,13 @@ pub fn judge_reading(reading: &Reading, context: &Context<'_>) -> Verdict {
     verdict
 }
 
-fn weigh(checked: &Checked, simple: &Simple, context: &Context<'_>, verdict: &mut Verdict) {
+fn weigh(
+    checked: &Checked,
+    simple: &Simple,
+    context: &Context<'_>,
+    inputs: &mut Inputs,
+    verdict: &mut Verdict,
+) {
     let rule = &checked.rule;
     if rule.when == When::NotUndoable && context.undoable || verdict.reasons.len() >= REASONS_MAX {
         return;
@@ -171,7 +178,7 @@ fn weigh(checked: &Checked, simple: &Simple, context: &Context<'_>, verdict: &mu
     if verdict.reasons.iter().any(|it| it.rule == rule.id) {
         return;
     }
-    let Some(met) = checked.met(simple) else {
+    let Some(met) = checked.met(simple, inputs) else {
         return;
     };
     let text = match met {

@@ -80,6 +80,11 @@ impl Word {
         self.literal().unwrap_or(Cow::Borrowed(&self.raw))
     }
 
+    /// About how many bytes of memory the word takes.
+    pub(crate) const fn weight(&self) -> usize {
+        2 * self.raw.len() + 64
+    }
+
     /// Whether the shell may make no word, or several words, of it.
     pub(crate) fn splits(&self) -> bool {
         let splits = |piece: &Piece| matches!(piece, Piece::Unknown { splits: true, .. });

@@ -11,6 +11,8 @@ pub(crate) enum Inner {
     Text(String, Vec<Word>),
     /// A text that a shell reads, and nobody knows which.
     Unknown(Vec<Piece>),
+    /// The standard input of the whole text, which a shell reads.
+    Input,
 }
 
 /// How a wrapper's own arguments end.
@@ -166,12 +168,13 @@ pub(crate) fn inner(simple: &Simple) -> Vec<Inner> {
     };
     let arguments = simple.words.get(1..).unwrap_or_default();
     if SHELLS.contains(&program) {
-        return shell(arguments, &simple.fed);
+        return shell(arguments, simple);
     }
     match program {
         "eval" => return vec![evaluated(arguments)],
         "trap" => return trapped(arguments),
         "find" => return found(arguments),
+        "source" | "." if arguments.first().is_some_and(is_input) => return fed(simple),
         "docker" if arguments.first().is_some_and(|it| it.raw() == "compose") => {
             return behind_name("compose", arguments.get(1..).unwrap_or_default());
         }
@@ -317,35 +320,81 @@ fn hide(words: &mut [Word], mark: &str) {
     }
 }
 
-fn shell(arguments: &[Word], fed: &[String]) -> Vec<Inner> {
+/// What a command reads from its standard input, as texts for a shell.
+fn fed(simple: &Simple) -> Vec<Inner> {
+    let texts = simple.fed.iter();
+    texts
+        .map(|text| Inner::Text(text.clone(), Vec::new()))
+        .chain(simple.input.is_some().then_some(Inner::Input))
+        .collect()
+}
+
+/// Whether the word is a file that stands for the standard input.
+fn is_input(word: &Word) -> bool {
+    matches!(
+        &*word.shown(),
+        "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0"
+    )
+}
+
+/// Whether a shell with these arguments takes its commands from the standard input.
+fn reads_input(arguments: &[Word]) -> bool {
+    let mut rest = arguments.iter();
+    let mut options = true;
+    while let Some(word) = rest.next() {
+        let shown = word.shown();
+        // An unquoted variable may be no word at all.
+        if word.splits() {
+            continue;
+        }
+        if !options || !shown.starts_with(['-', '+']) {
+            return is_input(word);
+        }
+        if shown == "-" || shown == "--" {
+            options = false;
+        } else if shown.starts_with("--") {
+            if matches!(&*shown, "--rcfile" | "--init-file") {
+                rest.next();
+            }
+        } else if shown.starts_with('-') && shown.contains('s') {
+            return true;
+        } else if shown.starts_with('-') && shown.contains('c') {
+            return false;
+        } else if shown.contains(['o', 'O']) {
+            rest.next();
+        }
+    }
+    true
+}
+
+fn shell(arguments: &[Word], simple: &Simple) -> Vec<Inner> {
+    let mut inner = if reads_input(arguments) {
+        fed(simple)
+    } else {
+        Vec::new()
+    };
+    inner.extend(given_text(arguments));
+    inner
+}
+
+/// The text behind `-c`.
+fn given_text(arguments: &[Word]) -> Option<Inner> {
     let is_command = |word: &Word| {
         let raw = word.shown();
         raw.starts_with('-') && !raw.starts_with("--") && raw.contains('c')
     };
-    let Some(at) = arguments.iter().position(is_command) else {
-        let only_options = arguments.iter().all(|it| it.raw().starts_with('-'));
-        let texts = fed.iter().filter(|_| only_options);
-        return texts
-            .map(|text| Inner::Text(text.clone(), Vec::new()))
-            .collect();
-    };
+    let at = arguments.iter().position(is_command)?;
     // More options may stand between `-c` and the text.
     let behind = arguments.get(at + 1..).unwrap_or_default();
-    let Some(at) = behind
+    let at = behind
         .iter()
-        .position(|it| !it.raw().starts_with(['-', '+']))
-    else {
-        return Vec::new();
-    };
+        .position(|it| !it.raw().starts_with(['-', '+']))?;
     let rest = behind.get(at + 1..).unwrap_or_default();
-    let Some(word) = behind.get(at) else {
-        return Vec::new();
-    };
-    let inner = word.literal().map_or_else(
+    let word = behind.get(at)?;
+    Some(word.literal().map_or_else(
         || Inner::Unknown(word.pieces.clone()),
         |text| Inner::Text(text.into_owned(), rest.to_vec()),
-    );
-    vec![inner]
+    ))
 }
 
 fn evaluated(arguments: &[Word]) -> Inner {

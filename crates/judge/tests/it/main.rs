@@ -5,5 +5,6 @@
 )]
 
 mod differential;
+mod input;
 mod rules;
 mod texts;

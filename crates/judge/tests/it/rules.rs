@@ -161,11 +161,17 @@ fn rules_for_trees_without_undo_ask_only_there() {
 #[test]
 fn hidden_verb_asks_where_a_rule_could_mean_it() {
     assert!(judge("git $X", &context(true)).asks);
+    assert!(judge("bun \"$X\"", &context(true)).asks);
+    assert!(judge("bun -c bunfig.toml publish", &context(true)).asks);
     assert!(judge("echo push --force | xargs git", &context(true)).asks);
     for text in [
         "git -C \"$dir\" log",
         "git commit -m \"$M\"",
         "npm run \"$TASK\"",
+        "bun -e \"console.log('$X')\"",
+        "bun --eval \"$CODE\"",
+        "bun -e 'console.log(1)' \"$FILE\"",
+        "npm \"$X\" --dry-run",
         "$EDITOR x",
     ] {
         assert!(!judge(text, &context(true)).asks, "{text}");
