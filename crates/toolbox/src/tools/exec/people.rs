@@ -37,6 +37,11 @@ const FOR_PEOPLE: &[ForPeople] = &[
         acts: &[],
     },
     ForPeople {
+        part: "git",
+        why: "what git would run later is kept or dropped by people, never by a tool",
+        acts: &["list", "keep", "drop"],
+    },
+    ForPeople {
         part: "memory",
         why: "what agents remember is changed on the command line by people, never by a tool; \
               memory_store is there for agents",
@@ -84,6 +89,7 @@ mod tests {
             "env A=b holdfast sessions cancel s",
             "sh -c 'holdfast memory import x'",
             "echo 1 | xargs holdfast approvals approve",
+            "holdfast git keep",
         ] {
             assert!(is_refused(text), "{text}");
         }
@@ -92,6 +98,7 @@ mod tests {
             "holdfast memory search x",
             "grep approvals docs/holdfast.md",
             "holdfast demo",
+            "git clone https://example.com/holdfast git",
         ] {
             assert!(!is_refused(text), "{text}");
         }
