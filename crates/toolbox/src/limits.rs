@@ -276,13 +276,13 @@ pub const LIMITS: &[Limit] = &[
     },
     Limit {
         name: "GIT_CONFIG_BYTES_MAX",
-        value: crate::git::GIT_CONFIG_BYTES_MAX as u64,
+        value: crate::git::GIT_CONFIG_BYTES_MAX,
         meaning: "bytes of a configuration file of git that are compared; a larger one counts as changed when its time stamps are",
         setting: None,
     },
     Limit {
         name: "GIT_HOOK_BYTES_MAX",
-        value: crate::git::GIT_HOOK_BYTES_MAX as u64,
+        value: crate::git::GIT_HOOK_BYTES_MAX,
         meaning: "the same for a hook",
         setting: None,
     },
@@ -318,7 +318,7 @@ pub const LIMITS: &[Limit] = &[
     },
     Limit {
         name: "GIT_ASIDE_BYTES_MAX",
-        value: crate::git::GIT_ASIDE_BYTES_MAX as u64,
+        value: crate::git::GIT_ASIDE_BYTES_MAX,
         meaning: "bytes of a hook that can be set aside; a larger one stays, and the answer says so",
         setting: None,
     },
@@ -336,7 +336,7 @@ pub const LIMITS: &[Limit] = &[
     },
     Limit {
         name: "GIT_LOCK_WAIT_MS_MAX",
-        value: crate::git::GIT_LOCK_WAIT_MS_MAX as u64,
+        value: crate::git::GIT_LOCK_WAIT_MS_MAX,
         meaning: "wait for another process that compares the same workspace",
         setting: None,
     },
@@ -348,7 +348,7 @@ pub const LIMITS: &[Limit] = &[
     },
     Limit {
         name: "GIT_WATCH_MS",
-        value: crate::git::GIT_WATCH_MS as u64,
+        value: crate::git::GIT_WATCH_MS,
         meaning: "how often a workspace is compared while something that a command left may run in it",
         setting: None,
     },

@@ -103,8 +103,13 @@ fn file(
     let behind = behind.map(|behind| disk::read(&behind, GIT_ASIDE_BYTES_MAX));
     let entry = Entry::new(&found, link.as_deref(), behind);
     let fingerprint = entry.fingerprint(path);
-    let as_link = entry.link.clone();
+    // What is behind a link or a pointer has changed, where it is as it was: it must not lead there.
+    let is_as_it_was = |was: &Entry| {
+        was.link == entry.link
+            && (was.link.is_some() || (kind == FileKind::Lead && was.hash == entry.hash))
+    };
     let put_back = was.filter(|was| was.link.is_some() || was.content.is_some());
+    let put_back = put_back.filter(|was| !is_as_it_was(was));
     let aside = Aside {
         id: id_of(&fingerprint),
         at_ms,
@@ -120,8 +125,6 @@ fn file(
     };
     keep((aside, content))?;
     match put_back {
-        // The link is as it was, and what is behind it is not: it must not lead there.
-        Some(was) if was.link.is_some() && was.link == as_link => disk::remove(path),
         Some(Entry {
             link: Some(link), ..
         }) => disk::link(path, &link.path()),

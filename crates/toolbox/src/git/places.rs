@@ -1,5 +1,6 @@
 //! Where git looks for what it runs: a few files of the git directories, found without a walk.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -47,6 +48,8 @@ const HOOKS: &[&str] = &[
     "sendemail-validate",
     "update",
 ];
+/// Files beside hooks that are for people, unless they may be run.
+const NO_HELPERS: &[&str] = &[".md", ".txt", ".rst"];
 /// Names in a git directory that lead elsewhere when they are links.
 const LEADS: &[&str] = &["config", "config.worktree", "hooks", "modules", "worktrees"];
 
@@ -113,6 +116,23 @@ fn plain(path: &Path) -> PathBuf {
         }
     }
     made
+}
+
+fn lossy_name(path: &Path) -> Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
+}
+
+fn is_dir_of_helpers(path: &Path) -> bool {
+    let name = lossy_name(path);
+    (name == "_" || name.ends_with(".d")) && path.is_dir()
+}
+
+/// Whether a file beside hooks may be read or run by them. What is executable always may.
+fn may_be_read(path: &Path) -> bool {
+    let name = lossy_name(path);
+    let is_run = || fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o111 != 0);
+    let is_text = name.starts_with('.') || NO_HELPERS.iter().any(|end| name.ends_with(end));
+    !name.ends_with(".sample") && (!is_text || is_run())
 }
 
 impl Look<'_> {
@@ -276,27 +296,18 @@ impl Look<'_> {
         for path in hooks {
             self.hook(&path);
         }
-        let lossy = dir.file_name().unwrap_or_default().to_string_lossy();
+        let lossy = lossy_name(&dir);
         let is_for_hooks = ["hook", "husky"].iter().any(|it| lossy.contains(it)) || lossy == "_";
         if !is_for_hooks {
             return;
         }
         for path in others {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let Ok(found) = fs::symlink_metadata(&path) else {
-                continue;
-            };
-            if found.is_dir() {
-                // Helpers that hooks read, such as `pre-commit.d` and `_/husky.sh`.
-                if name == "_" || name.ends_with(".d") {
-                    for helper in names(&path) {
-                        self.hook(&helper);
-                    }
+            // Helpers that hooks read, such as `pre-commit.d` and `_/husky.sh`.
+            if is_dir_of_helpers(&path) {
+                for helper in names(&path).iter().filter(|it| may_be_read(it)) {
+                    self.hook(helper);
                 }
-                continue;
-            }
-            let is_run = found.permissions().mode() & 0o111 != 0;
-            if !name.ends_with(".sample") && (is_run || !name.starts_with('.')) {
+            } else if may_be_read(&path) {
                 self.hook(&path);
             }
         }

@@ -104,6 +104,11 @@ impl Snapshot {
         found.map(|(_, _, entry)| entry)
     }
 
+    fn leads_well(&self, path: &Bytes) -> bool {
+        let well = Role::Lead { is_risky: false };
+        self.entries.iter().any(|it| it.0 == *path && it.1 == well)
+    }
+
     /// A file may be there for two reasons; a link that leads elsewhere is the stronger one.
     pub(super) fn put(&mut self, path: &Path, role: Role, entry: Entry) {
         self.entries.push((Bytes::from(path), role, entry));
@@ -185,7 +190,9 @@ pub(super) fn changes(
     for (place, role, entry) in &now.entries {
         let path = place.path();
         let was = before.get(&path);
-        if was.is_some_and(|was| was.is_same(entry)) {
+        // The same pointer may lead elsewhere by now.
+        let leads_off = *role == Role::Lead { is_risky: true } && before.leads_well(place);
+        if was.is_some_and(|was| was.is_same(entry)) && !leads_off {
             continue;
         }
         let file = |kind| Change::File {
