@@ -311,6 +311,18 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "GIT_INDEX_BYTES_MAX",
+        value: crate::git::GIT_INDEX_BYTES_MAX,
+        meaning: "bytes of git's index that is searched for submodules; of a larger one they are not known",
+        setting: None,
+    },
+    Limit {
+        name: "GIT_INDEXES_MAX",
+        value: crate::git::GIT_INDEXES_MAX as u64,
+        meaning: "indexes of git whose submodules a process remembers",
+        setting: None,
+    },
+    Limit {
         name: "GIT_INCLUDE_DEPTH_MAX",
         value: crate::git::GIT_INCLUDE_DEPTH_MAX as u64,
         meaning: "configuration files of git that include each other",

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::aside::{put_in_place, take};
 use super::book::{Book, Drawer, Locked, SetAside};
+use super::index::Indexes;
 use super::places::look;
 use super::snapshot::{Snapshot, changes};
 use super::{GIT_ROUNDS_MAX, GIT_WATCH_MS};
@@ -43,6 +44,7 @@ pub struct GitKeeper {
     state: PathBuf,
     home: Option<PathBuf>,
     clock: Arc<dyn Clock>,
+    indexes: Indexes,
     open: Mutex<Opened>,
 }
 
@@ -74,6 +76,7 @@ impl GitKeeper {
             state: state.to_owned(),
             home,
             clock,
+            indexes: Indexes::default(),
             open: Mutex::default(),
         }
     }
@@ -83,7 +86,7 @@ impl GitKeeper {
     }
 
     fn look(&self, workspace: &Path) -> Snapshot {
-        look(&real(workspace), self.home.as_deref())
+        look(&real(workspace), self.home.as_deref(), &self.indexes)
     }
 
     /// A call begins.
@@ -161,7 +164,7 @@ impl GitKeeper {
         }
         if is_cut {
             told.push(
-                "NOT all looked at: there are more git directories or hooks than that".to_owned(),
+                "NOT all looked at: a limit was reached, or git's index can not be read".to_owned(),
             );
         }
         told

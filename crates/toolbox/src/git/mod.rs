@@ -12,6 +12,7 @@
 //! | `places` | where git looks for what it runs |
 //! | `snapshot` | what is there at one moment, and what differs between two; pure |
 //! | `names` | which settings name a program; pure |
+//! | `index` | which submodules an index names |
 //! | `config` | reads and edits git's configuration files; pure |
 //! | `aside` | takes a change back, and puts it in place |
 //! | `disk`, `text` | files by their directories; bytes in JSON |
@@ -20,6 +21,7 @@ mod aside;
 mod book;
 mod config;
 mod disk;
+mod index;
 mod keeper;
 mod layer;
 mod names;
@@ -45,6 +47,10 @@ pub const GIT_CONFIGS_MAX: usize = 512;
 pub const GIT_DIRECTORIES_MAX: usize = 512;
 /// Directories within each other in which submodules are looked for.
 pub const GIT_MODULE_DEPTH_MAX: usize = 8;
+/// Bytes of an index that is searched for submodules.
+pub const GIT_INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Indexes whose submodules are remembered.
+pub const GIT_INDEXES_MAX: usize = 256;
 /// Configuration files that include each other.
 pub const GIT_INCLUDE_DEPTH_MAX: usize = 10;
 /// Bytes of a file that can be set aside.

@@ -1,6 +1,7 @@
 //! Where git looks for what it runs: a few files of the git directories, found without a walk.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::config::{Config, parse};
 use super::disk;
+use super::index::Indexes;
 use super::snapshot::{Entry, Role, Snapshot};
 use super::text::Bytes;
 use super::{
@@ -62,11 +64,13 @@ pub(super) struct Look<'w> {
     hooks_left: usize,
     configs_left: usize,
     directories_left: usize,
+    indexes: &'w Indexes,
+    repositories: BTreeSet<PathBuf>,
     seen: Snapshot,
 }
 
 /// What git would run later, as it is now.
-pub(super) fn look(workspace: &Path, home: Option<&Path>) -> Snapshot {
+pub(super) fn look(workspace: &Path, home: Option<&Path>, indexes: &Indexes) -> Snapshot {
     let mut look = Look {
         workspace,
         home,
@@ -74,6 +78,8 @@ pub(super) fn look(workspace: &Path, home: Option<&Path>) -> Snapshot {
         hooks_left: GIT_HOOKS_MAX,
         configs_left: GIT_CONFIGS_MAX,
         directories_left: GIT_DIRECTORIES_MAX,
+        indexes,
+        repositories: BTreeSet::new(),
         seen: Snapshot::default(),
     };
     look.at_workspace();
@@ -137,13 +143,19 @@ fn may_be_read(path: &Path) -> bool {
 
 impl Look<'_> {
     fn at_workspace(&mut self) {
-        let dot_git = self.workspace.join(".git");
+        let workspace = self.workspace;
+        let is_bare = || is_file(&workspace.join("HEAD")) && workspace.join("objects").is_dir();
+        // Git takes a directory with these for a repository without a worktree.
+        if !self.worktree(workspace, 0) && is_bare() {
+            self.repository(workspace, workspace, 0);
+        }
+    }
+
+    /// The repository that a directory is the worktree of, and its submodules. Whether it is one.
+    fn worktree(&mut self, worktree: &Path, depth: usize) -> bool {
+        let dot_git = worktree.join(".git");
         let Ok(found) = fs::symlink_metadata(&dot_git) else {
-            // Git takes a directory with these for a repository without a worktree.
-            if is_file(&self.workspace.join("HEAD")) && self.workspace.join("objects").is_dir() {
-                self.repository(self.workspace, self.workspace, 0);
-            }
-            return;
+            return false;
         };
         let git = if found.is_dir() {
             Some(dot_git.clone())
@@ -152,19 +164,41 @@ impl Look<'_> {
                 let line = pointer(&dot_git)?;
                 Some(path_of(line.strip_prefix(b"gitdir: ")?))
             });
-            let real = named.and_then(|named| self.workspace.join(named).canonicalize().ok());
-            self.shared = real.as_deref().and_then(|real| self.shared(real, &dot_git));
+            let real = named.and_then(|named| worktree.join(named).canonicalize().ok());
+            if depth == 0 {
+                self.shared = (real.as_deref()).and_then(|real| self.shared(real, &dot_git));
+            }
             let real = real.filter(|real| self.is_ours(real));
             self.lead(&dot_git, real.is_none());
             real
         };
-        let Some(git) = git else { return };
+        let Some(git) = git else { return true };
         let Some(common) = self.common(&git) else {
-            return;
+            return true;
         };
-        self.repository(&common, self.workspace, 0);
+        self.repository(&common, worktree, depth);
         if common != git {
             self.config(&git.join("config.worktree"), &common, 0);
+        }
+        self.submodules(&git, &common, worktree, depth + 1);
+        true
+    }
+
+    /// Repositories that the index names: git looks into them, wherever theirs is.
+    fn submodules(&mut self, git: &Path, common: &Path, worktree: &Path, depth: usize) {
+        let is_long = self
+            .seen
+            .has_value(common, "extensions", "objectformat", b"sha256");
+        let found = self.indexes.submodules(git, if is_long { 32 } else { 20 });
+        if found.is_none() || depth > GIT_MODULE_DEPTH_MAX {
+            self.seen.is_cut = true;
+            return;
+        }
+        for path in found.iter().flat_map(|it| it.iter()) {
+            let real = worktree.join(path_of(path)).canonicalize().ok();
+            if let Some(real) = real.filter(|it| self.is_ours(it) && it != worktree) {
+                self.worktree(&real, depth);
+            }
         }
     }
 
@@ -202,9 +236,10 @@ impl Look<'_> {
 
     /// All of a repository: its own settings and hooks, its worktrees and its submodules.
     fn repository(&mut self, git: &Path, worktree: &Path, depth: usize) {
-        if !self.may_look_into() {
+        if self.repositories.contains(git) || !self.may_look_into() {
             return;
         }
+        self.repositories.insert(git.to_owned());
         let config = self.config(&git.join("config"), git, 0);
         self.config(&git.join("config.worktree"), git, 0);
         for name in LEADS {

@@ -131,6 +131,13 @@ impl Snapshot {
         all.filter_map(|it| it.last("core", "hookspath")).collect()
     }
 
+    /// Whether a setting of a git directory has this value somewhere.
+    pub(super) fn has_value(&self, group: &Path, section: &str, key: &str, value: &[u8]) -> bool {
+        let group = Bytes::from(group);
+        let mut all = self.configs(&group);
+        all.any(|it| it.last(section, key).as_deref() == Some(value))
+    }
+
     /// The settings of a git directory that name a program.
     fn programs(&self, group: &Bytes) -> Vec<Value> {
         let settings = self.configs(group).flat_map(|it| it.settings);

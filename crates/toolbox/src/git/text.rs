@@ -14,17 +14,22 @@ pub(super) struct Bytes(pub(super) Vec<u8>);
 const AS_TEXT: &str = "t:";
 const AS_HEX: &str = "x:";
 
+/// Two hexadecimal digits a byte.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string can not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
 impl Serialize for Bytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut written = AS_HEX.to_owned();
-        if let Ok(text) = std::str::from_utf8(&self.0) {
-            written = format!("{AS_TEXT}{text}");
-        } else {
-            for byte in &self.0 {
-                // Writing to a string can not fail.
-                let _ = write!(written, "{byte:02x}");
-            }
-        }
+        let written = match std::str::from_utf8(&self.0) {
+            Ok(text) => format!("{AS_TEXT}{text}"),
+            Err(_) => format!("{AS_HEX}{}", hex(&self.0)),
+        };
         serializer.serialize_str(&written)
     }
 }

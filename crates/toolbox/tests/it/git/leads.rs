@@ -168,3 +168,41 @@ async fn what_a_lost_call_left_is_set_aside_by_the_next() {
     assert!(!scene.path(".git/hooks/pre-push").exists());
     assert!(!drawer.join("before.json").exists());
 }
+
+/// `git status` of the workspace looks into each of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn repositories_that_the_index_names_are_looked_at() {
+    for format in ["sha1", "sha256"] {
+        let scene = Scene::bare();
+        scene.person(&format!(
+            "git init -q --object-format={format} . && git init -q --object-format={format} deep/sub && \
+             git -C deep/sub -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m x && \
+             for it in $(seq 20); do touch file-$it; done"
+        ));
+        for index in [
+            "",
+            "git update-index --index-version 4",
+            "git update-index --split-index",
+        ] {
+            scene.person("rm -f .git/index .git/sharedindex.*; touch later");
+            let add = format!("git add . 2> /dev/null; {index}");
+            let evil = "git -C deep/sub config core.fsmonitor ./x";
+            // Not before the index names it.
+            assert!(scene.aside(evil).await.is_empty());
+            assert_eq!(scene.aside(&add).await.len(), 1, "{format} {index}");
+            assert_eq!(scene.aside(evil).await.len(), 1, "{format} {index}");
+        }
+    }
+    // The way from a submodule to its repository, exchanged.
+    let scene = Scene::new();
+    scene.person(
+        "git init -q ../other && git -C ../other -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m x && \
+         git -c protocol.file.allow=always submodule add -q ../other sub",
+    );
+    assert!(scene.aside("git status").await.is_empty());
+    let told = scene
+        .aside("rm sub/.git; git init -q sub && git -C sub config core.fsmonitor ./x")
+        .await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(!scene.get("sub/.git/config").contains("./x"));
+}
