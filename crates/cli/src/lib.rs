@@ -6,9 +6,6 @@
 //! What was typed is in `args`; what is built from it in `app`; each command has a file of its
 //! own under `commands`. Exit codes: 0 success, 1 the call or check failed, 2 bad usage.
 
-// The layers are nested types, and so are the futures of a call.
-#![recursion_limit = "256"]
-
 mod app;
 mod args;
 mod commands;

@@ -52,10 +52,13 @@ impl<S: Service> Service for KeepGit<S> {
     async fn call(&self, call: &mut Call) -> Reply {
         let tool = call.tool.as_ref();
         let changes = tool.is_some_and(|tool| tool.may_change_workspace());
-        let Some(keeper) = self.keeper.clone().filter(|_| changes) else {
-            return self.inner.call(call).await;
-        };
         let workspace = call.session.workspace_root.clone();
+        // On the heap: as one future with the layers around it, it is nested deeper than compilers follow
+        // without being told to, in every crate that uses the stack.
+        let inner = Box::pin(self.inner.call(call));
+        let Some(keeper) = self.keeper.clone().filter(|_| changes) else {
+            return inner.await;
+        };
         let begun = tokio::task::spawn_blocking(move || {
             keeper.begin(&workspace);
             UnderWay {
@@ -65,7 +68,7 @@ impl<S: Service> Service for KeepGit<S> {
             }
         });
         let under_way = begun.await;
-        let mut reply = self.inner.call(call).await;
+        let mut reply = inner.await;
         let told = match under_way {
             Ok(under_way) => tokio::task::spawn_blocking(move || under_way.end()).await,
             Err(error) => Err(error),

@@ -37,7 +37,7 @@ struct Scene {
 impl Scene {
     /// A workspace that is no repository yet.
     fn bare() -> Self {
-        Self::of(|root| root.to_owned(), Mode::BestEffort)
+        Self::of(Path::to_owned, Mode::BestEffort)
     }
 
     fn new() -> Self {
