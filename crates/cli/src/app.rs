@@ -203,9 +203,7 @@ impl App {
         };
         let approvals = Arc::new(self.approvals(&held, runtime.clone()));
         let trust = Arc::new(self.trust_book(held.common.clone(), runtime.clone()));
-        let channel = self.channel(life)?;
-        let reserved = self.reserved();
-        let memory = self.memory();
+        let (reserved, git) = (self.reserved(), self.git_keeper());
         // Sessions are where their runs are.
         let tree = executor::tree(self, &held.common, &runtime, &trust, reserved.clone());
         let subagents = (life != Life::OneCall).then(|| executor::subagents(self, &tree));
@@ -213,7 +211,7 @@ impl App {
             Some(subagents) => tools.into_iter().chain(subagents.tools()).collect(),
             None => tools,
         };
-        let mains = mains(workspace, channel, memory, reserved);
+        let mains = mains(workspace, self.channel(life)?, self.memory(), reserved);
         let stack = ToolStack::new(Parts {
             stores: stores.clone(),
             tools,
@@ -231,6 +229,7 @@ impl App {
             trust: Some(trust),
             tree: Some(tree),
             undo: self.undo_for_calls(),
+            git: Some(git.clone()),
             runtime,
         })
         .map_err(|error| Failure::usage(error.to_string()))?;
@@ -248,6 +247,7 @@ impl App {
             waits,
             traces,
             subagents,
+            git,
         })
     }
 

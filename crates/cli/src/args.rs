@@ -2,6 +2,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod executor;
+pub(crate) mod git;
 pub(crate) mod memory;
 pub(crate) mod openclaw;
 mod records;
@@ -118,6 +119,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Bring back what calls have changed in a workspace.
     Undo(undo::UndoArgs),
+    /// See what git would have run later, and keep or drop it.
+    Git(git::GitArgs),
     /// Say whether a command would be asked about, and why. Nothing is run.
     Judge(JudgeArgs),
     /// Say why a call was answered as it was.

@@ -10,6 +10,7 @@ use holdfast_reliability::janitor;
 use holdfast_reliability::observe::metrics::Metrics;
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_toolbox::approval::Approvals;
+use holdfast_toolbox::git::GitKeeper;
 use holdfast_toolbox::stack::{Sessions, Stores, ToolStack};
 
 use crate::records::{self, Shared};
@@ -30,6 +31,8 @@ pub(crate) struct Running {
     pub(crate) traces: Option<Traces>,
     /// Where runs of a model may begin others.
     pub(crate) subagents: Option<Arc<Subagents>>,
+    /// Sets aside what git would run later.
+    pub(crate) git: Arc<GitKeeper>,
 }
 
 impl Running {
@@ -72,8 +75,10 @@ impl Running {
         all
     }
 
-    /// Sends the spans that wait, within a bound. No call may follow.
+    /// Sends the spans that wait, within a bound, and looks at what ended with this process. No call may
+    /// follow.
     pub(crate) fn finish(&self) {
+        self.git.settle();
         if let Some(traces) = &self.traces {
             traces.finish();
         }

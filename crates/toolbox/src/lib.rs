@@ -10,6 +10,7 @@ pub mod approval;
 pub mod audit;
 pub mod declare;
 pub mod draft;
+pub mod git;
 pub mod limit_output;
 pub mod limits;
 pub mod permit;

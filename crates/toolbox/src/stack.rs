@@ -35,6 +35,7 @@ use holdfast_reliability::timeout::AttemptTimeout;
 use holdfast_undo::UndoStore;
 
 use crate::approval::{Approval, Approvals, Approve};
+use crate::git::{GitKeeper, KeepGit};
 use crate::limit_output::{OutputConfig, limit_output};
 use crate::permit::{PermissionConfig, Permissions, Permit, could_run};
 use crate::registry::{RegisterError, Registry};
@@ -102,6 +103,8 @@ pub struct Parts {
     pub tree: Option<Arc<SessionTree>>,
     /// Keeps what workspaces were before calls; without it nothing can be undone.
     pub undo: Option<Arc<UndoStore>>,
+    /// Sets aside what git would run later; without it nothing is.
+    pub git: Option<Arc<GitKeeper>>,
 }
 
 impl Parts {
@@ -122,6 +125,7 @@ impl Parts {
             trust: None,
             tree: None,
             undo: None,
+            git: None,
         }
     }
 
@@ -161,7 +165,7 @@ pub struct ToolStack {
 /// The type of the list below, outermost first. Written out, so that a call is one future inside
 /// its caller's and costs no allocation of its own.
 type Layers = AdmitHooks<Deadline<Guard<Deadline<Resolve<Vouch<Permit<Validate<Inside>>>>>>>>;
-type Inside = Idempotency<Approve<KeepUndo<Retry<Breaker<RateLimited<Observed>>>>>>;
+type Inside = Idempotency<Approve<KeepUndo<KeepGit<Retry<Breaker<RateLimited<Observed>>>>>>>;
 type Observed = ObservingHooks<AttemptTimeout<Execute>>;
 
 /// The layers in their order, from the tool outwards, each with its reason.
@@ -183,6 +187,9 @@ fn assemble(
         .push(|inner| Breaker::new(inner, parts.stores.breakers.clone(), runtime()))
         // One key covers all attempts, so retry sits inside idempotency.
         .push(|inner| Retry::new(inner, retry_budget, runtime()))
+        // What git would run later is compared behind all attempts, so outside retry; and what is set
+        // aside belongs to no point, so inside undo.
+        .push(|inner| KeepGit::new(inner, parts.git.clone()))
         // Undo goes back behind all attempts, so outside retry; and only of a call that really runs.
         .push(|inner| KeepUndo::new(inner, parts.undo.clone()))
         // A person is asked about a call that is valid and not done already, so inside the claim;

@@ -69,6 +69,7 @@ fn told(open: &OpenPoint) -> Value {
 fn explained(undo: &Value) -> String {
     let text = |name: &str| undo[name].as_str().unwrap_or_default();
     match text("point") {
+        "" if undo["changed"] == false => "changed nothing in the workspace".to_owned(),
         "" => format!("can not be undone: {}", text("why")),
         id => {
             let left_out = undo["leftOut"].as_array().map_or(0, Vec::len);
@@ -101,7 +102,7 @@ impl<S: Service> Service for KeepUndo<S> {
             let workspace = call.session.workspace_root.clone();
             in_background(move || store.before(&workspace, &id, &writes)).await
         };
-        let (open, undo) = match opened {
+        let (open, mut undo) = match opened {
             Ok(open) => {
                 let undo = told(&open);
                 (Some(open), undo)
@@ -109,24 +110,30 @@ impl<S: Service> Service for KeepUndo<S> {
             // What can not be undone runs all the same, and says so.
             Err(why) => (None, json!({"covers": Coverage::None, "why": why})),
         };
-        call.why.push(explained(&undo));
         if undo["covers"] == json!(Coverage::None)
             && let Some(lost) = would_be_lost(call)
         {
             let why = undo["why"].as_str().unwrap_or_default();
-            let message = format!(
-                "{lost}, and this workspace can not be kept for an undo ({why}). Nothing ran. Call it \
-                 again, and a person is asked first"
-            );
+            let next = if open.is_some() {
+                "Call it again, and a person is asked first"
+            } else {
+                "Mend that, or set undo.pointsMax: 0, and a person is asked instead"
+            };
+            let message =
+                format!("{lost}, and nothing can be kept for an undo ({why}). Nothing ran. {next}");
             let code = ErrorCode::PermissionDenied;
             return Failure::before_start(code, message, Judged::Neutral).into();
         }
         let mut reply = self.inner.call(call).await;
         if let Some(open) = open {
-            let store = store.clone();
+            let (store, had_point) = (store.clone(), open.id().is_some());
             // Where this fails, the next use of the workspace takes the state instead.
-            let _ = in_background(move || store.after(open)).await;
+            let closed = in_background(move || store.after(open)).await;
+            if had_point && closed == Ok(None) {
+                undo = json!({"covers": Coverage::Full, "changed": false});
+            }
         }
+        call.why.push(explained(&undo));
         if let Ok(output) = &mut reply.outcome {
             output
                 .metadata

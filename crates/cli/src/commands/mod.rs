@@ -11,6 +11,7 @@ mod demo;
 mod docs;
 mod doctor;
 mod explain;
+mod git;
 mod judge;
 mod memory;
 mod openclaw;
@@ -83,6 +84,7 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Sessions(command) => sessions::run(&App::new(&cli.global)?, &command, json),
         Command::Judge(args) => judge::run(&App::new(&cli.global)?, &args, json),
         Command::Undo(args) => undo::run(&App::new(&cli.global)?, &args, json),
+        Command::Git(args) => git::run(&App::new(&cli.global)?, &args, json),
         Command::Audit(args) => audit::run(&App::new(&cli.global)?, &args, json),
         Command::OpenClaw(command) => Ok(openclaw::run(&App::new(&cli.global)?, &command, json)),
         Command::Parse(args) => parse::run(&args),

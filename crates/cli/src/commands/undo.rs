@@ -39,7 +39,7 @@ fn failed(error: &UndoError) -> Failure {
     let failure = Failure::failed(error.to_string());
     match error {
         UndoError::Unknown(_) => {
-            failure.hint("`holdfast undo list` shows the points of a workspace.")
+            failure.hint("`holdfast undo list` shows the points of this workspace; a call that changed nothing has none.")
         }
         UndoError::AlsoTakesBack(later) => {
             let later: Vec<&str> = later.iter().map(|point| point.id.as_str()).collect();
@@ -119,7 +119,9 @@ fn made_for(point: &Point) -> String {
 
 fn show(store: &UndoStore, args: &UndoArgs, named: Option<&str>, json: bool) -> Outcome<ExitCode> {
     let id = wanted(store, args, named)?;
-    let diff = store.show(&id).map_err(|error| failed(&error))?;
+    let diff = store
+        .show_in(&args.workspace, &id)
+        .map_err(|error| failed(&error))?;
     if json {
         output::json(&diff);
         return Ok(ExitCode::SUCCESS);
@@ -169,7 +171,9 @@ fn undo(store: &UndoStore, args: &UndoArgs, json: bool) -> Outcome<ExitCode> {
         force: args.force,
         dry_run: args.dry_run,
     };
-    let undone = store.undo(&id, &options).map_err(|error| failed(&error))?;
+    let undone = store
+        .undo_in(&args.workspace, &id, &options)
+        .map_err(|error| failed(&error))?;
     let is_whole = undone.failed.is_empty() && undone.conflicts.iter().all(|it| it.overwritten);
     if json {
         output::json(&undone);

@@ -50,8 +50,8 @@ pub(super) async fn list(server: Arc<Server>, _request: Request) -> Response {
 
 /// What one point's calls changed.
 pub(super) async fn show(server: Arc<Server>, request: Request) -> Response {
-    let id = id_in(&request);
-    answer(&server, move |store| store.show(&id)).await
+    let (id, workspace) = (id_in(&request), server.workspace.clone());
+    answer(&server, move |store| store.show_in(&workspace, &id)).await
 }
 
 /// Brings the workspace back to where it was before a point.
@@ -86,7 +86,11 @@ pub(super) async fn undo(server: Arc<Server>, request: Request) -> Response {
             ));
         }
     }
-    answer(&server, move |store| store.undo(&id, &options)).await
+    let workspace = server.workspace.clone();
+    answer(&server, move |store| {
+        store.undo_in(&workspace, &id, &options)
+    })
+    .await
 }
 
 /// Asks the store, on a thread where that may take its time. It goes on when whoever asked is gone.

@@ -54,6 +54,7 @@ pub use memory::search::MemorySearchTool;
 pub use memory::store::MemoryStoreTool;
 pub use message::MessageTool;
 pub use read::ReadTool;
+pub(crate) use text::one_line;
 pub use write::WriteTool;
 
 /// The base tools, ready to be registered.

@@ -104,7 +104,7 @@ pub(super) fn not_utf8(asked: &str, size_bytes: u64, at_byte: u64) -> ToolError 
 }
 
 /// `text` on one line for people: control characters replaced, at most `chars_max` characters.
-pub(super) fn one_line(text: &str, chars_max: usize) -> String {
+pub(crate) fn one_line(text: &str, chars_max: usize) -> String {
     let mut chars = text.trim().chars();
     let mut line: String = chars
         .by_ref()

@@ -15,6 +15,7 @@ mod audit_log;
 mod common;
 mod confinement;
 mod exec_limits;
+mod git;
 mod guard;
 mod guarded;
 mod let_out;

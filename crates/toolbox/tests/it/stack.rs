@@ -140,6 +140,7 @@ impl Build {
             trust: None,
             tree: None,
             undo: None,
+            git: None,
         })
         .expect("the stack can be built");
         for name in names {

@@ -420,7 +420,9 @@ async fn removal(stage: &Stage) -> Outcome<Counts> {
 /// What `holdfast undo` does; how many paths came back.
 fn undo(stage: &Stage, result: &ToolResultEnvelope) -> Outcome<u64> {
     let store = App::for_demo(Config::default(), stage.state()).undo_store();
-    let undone = store.and_then(|store| store.undo(&result.request_id, &Options::default()));
+    let undone = store.and_then(|store| {
+        store.undo_in(&stage.workspace(), &result.request_id, &Options::default())
+    });
     let undone = undone.map_err(|error| Failure::failed(error.to_string()))?;
     Ok(undone.restored.len() as u64)
 }

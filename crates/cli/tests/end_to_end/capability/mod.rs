@@ -12,6 +12,7 @@ mod dedupe;
 mod doctor;
 mod documents;
 mod envelope;
+mod git;
 mod hints;
 mod kill_9;
 mod loops;

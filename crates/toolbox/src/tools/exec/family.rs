@@ -11,6 +11,7 @@ mod proc;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use holdfast_confine::{Mark, mark};
@@ -36,17 +37,20 @@ const SEARCHES_IN_VAIN: u32 = 2;
 pub(super) struct Tag {
     variable: String,
     mark: Mark,
+    /// Where it works, as its session calls it.
+    pub(super) workspace: PathBuf,
 }
 
 impl Tag {
     /// A mark that no other process on the machine has. It is not the request's id, because a
     /// caller may use that twice, and this decides who gets killed.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(workspace: PathBuf) -> Self {
         let random = SystemEntropy;
         let variable = format!("{:016x}{:016x}", random.next_u64(), random.next_u64());
         Self {
             variable,
             mark: Mark::new(random.next_u64()),
+            workspace,
         }
     }
 
@@ -387,6 +391,7 @@ mod tests {
         let tag = Tag {
             variable: "abc".into(),
             mark: Mark::new(0),
+            workspace: PathBuf::new(),
         };
         assert!(tag.is_in(b"PATH=/bin\0HOLDFAST_CALL=abc\0"));
         for environ in [

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::LEFT_BEHIND_MAX;
+use super::at_work::AtWork;
 use super::family::{self, Gone, Tag};
 
 /// Wait before what was not seen to be gone is looked for once more, each time twice as long.
@@ -20,6 +21,7 @@ const RETRY_WAIT_MAX: Duration = Duration::from_mins(1);
 const ENDED_AT_ONCE_MAX: usize = 16;
 
 struct Left {
+    _at_work: AtWork,
     tag: Tag,
     until: Instant,
     retry_wait: Duration,
@@ -68,6 +70,7 @@ fn waiting() -> MutexGuard<'static, Waiting> {
 pub(super) fn end_at(tag: Tag, until: Instant) {
     let mut waiting = waiting();
     waiting.left.push(Left {
+        _at_work: AtWork::in_workspace(&tag.workspace),
         tag,
         until,
         retry_wait: RETRY_WAIT,
@@ -176,7 +179,8 @@ mod tests {
 
     fn left(until: Instant) -> Left {
         Left {
-            tag: Tag::new(),
+            _at_work: AtWork::in_workspace("/w".as_ref()),
+            tag: Tag::new("/w".into()),
             until,
             retry_wait: RETRY_WAIT,
         }

@@ -10,6 +10,7 @@
 //! | `guardian` | ends a command when this process is gone |
 //! | `supervise` | watches one command: output, end, time limit, caller gone |
 //! | `family` | finds and kills everything a command started |
+//! | `at_work` | in which workspaces something of a command may still run |
 //! | `left` | what a command left in the background, until its time is up |
 //! | `judge`, `rules`, `people` | what a person has to see first, and what may not run |
 //! | `grants` | paths outside the workspace that a call names, and a person grants |
@@ -51,6 +52,7 @@ pub use rules::CommandRules;
 use supervise::Ended;
 
 mod answer;
+mod at_work;
 mod capture;
 mod child;
 mod confined;
@@ -68,6 +70,7 @@ mod rules;
 mod spawner;
 mod supervise;
 
+pub(crate) use at_work::is_at_work;
 pub(crate) use confined::is_for_once;
 pub(super) use grants::GRANTS_MAX;
 pub(super) use modes::KEPT_FILES_MAX;
@@ -370,7 +373,7 @@ impl Tool for ExecTool {
 
         let display = one_line(&order.command, DISPLAY_COMMAND_CHARS);
         let lifeline = ctx.call.lifeline.clone();
-        let tag = Tag::new();
+        let tag = Tag::new(ctx.session.workspace_root.clone());
         let rules = confined::Rules::new(
             &self.confinement,
             self.kernel,

@@ -42,6 +42,11 @@ const FOR_PEOPLE: &[ForPeople] = &[
         acts: &[],
     },
     ForPeople {
+        part: "git",
+        why: "what git would run later is kept or dropped by people, never by a tool",
+        acts: &["list", "keep", "drop"],
+    },
+    ForPeople {
         part: "memory",
         why: "what agents remember is changed on the command line by people, never by a tool; \
               memory_store is there for agents",
@@ -90,6 +95,7 @@ mod tests {
             "env A=b holdfast sessions cancel s",
             "sh -c 'holdfast memory import x'",
             "echo 1 | xargs holdfast approvals approve",
+            "holdfast git keep",
         ] {
             assert!(is_refused(text), "{text}");
         }
@@ -98,6 +104,7 @@ mod tests {
             "holdfast memory search x",
             "grep approvals docs/holdfast.md",
             "holdfast demo",
+            "git clone https://example.com/holdfast git",
         ] {
             assert!(!is_refused(text), "{text}");
         }

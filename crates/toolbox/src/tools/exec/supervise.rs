@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio::sync::oneshot;
 
+use super::at_work::AtWork;
 use super::capture::Capture;
 use super::family::{self, Gone, Since, Tag};
 use super::guardian::Guardian;
@@ -54,6 +55,7 @@ pub(super) async fn run(
     limit: Duration,
 ) -> Result<Ended, ToolError> {
     let place = Place::take()?;
+    let at_work = AtWork::in_workspace(&tag.workspace);
     let (answer, answered) = oneshot::channel();
     // The thread sees the other end close when this future is dropped.
     let (caller_gone, _caller) = io::pipe().map_err(|error| not_startable(&error))?;
@@ -65,6 +67,8 @@ pub(super) async fn run(
                 Err(error) => drop(answer.send(Err(error))),
                 Ok(mut running) => {
                     let ended = running.watch(&caller_gone, limit);
+                    // What it left is counted apart, and whoever hears the answer may ask.
+                    drop(at_work);
                     // Nobody hears it when the caller is gone.
                     let _ = answer.send(ended);
                     // `running` is reaped here, after the answer: it may take its time to die.

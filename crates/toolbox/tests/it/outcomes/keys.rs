@@ -282,6 +282,7 @@ async fn a_global_key_reaches_across_sessions_of_read_only_tools_only() {
         trust: None,
         tree: None,
         undo: None,
+        git: None,
     });
     let Err(BuildError::Config(problems)) = refused.map(|_| ()) else {
         panic!("a mutating tool can not be global");

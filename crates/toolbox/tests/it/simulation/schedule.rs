@@ -317,6 +317,7 @@ impl Stage {
             trust: None,
             tree: None,
             undo: None,
+            git: None,
         };
         let stack = Arc::new(ToolStack::new(parts).expect("the settings are valid"));
         Running { process, stack }
