@@ -101,7 +101,7 @@ pub(super) fn command(
             ""
         };
         let text = format!("`{}` {}{aside} (rule {})", it.command, it.text, it.rule);
-        let reason = Reason::new(code, it.command.clone(), text);
+        let reason = Reason::new(code, it.command.clone(), text).bound_to(it.rule.clone());
         if always.contains(&it) {
             verdict.raise_exact(reason);
         } else {
