@@ -157,7 +157,11 @@ impl Said<'_, '_> {
         if is_handed || Self::runs(anchor.tool) && stand::is_place(&before) {
             return Stand::Called;
         }
-        stand::stand(&before, &self.masked[to..])
+        // "Since it exists, read it": the reason in front says nothing of how the name stands.
+        let reason = super::lead::behind_reason(&self.masked)
+            .filter(|tail| tail.len() == self.masked.len() - from);
+        let before = if reason.is_some() { "" } else { &before };
+        stand::stand(before, &self.masked[to..])
     }
 
     /// Whether a name is a part of what another name is given: the program of a command, or a value.
