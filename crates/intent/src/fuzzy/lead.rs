@@ -101,6 +101,7 @@ const PLANS: &[&str] = &[
     "let me",
     "let's",
     "let’s",
+    "lets",
     "let us",
     "we need to",
     "we should",
@@ -320,6 +321,22 @@ pub(super) fn behind_reason(lower: &str) -> Option<&str> {
     .then_some(tail)
 }
 
+/// "First I read a.txt, then I'll edit it": what is first is a plan where what follows is one.
+fn first_of_two<'a>(lower: &str, rest: &'a str) -> Option<&'a str> {
+    let tail = strip_word(rest, "i").or_else(|| strip_word(rest, "we"))?;
+    let head = &lower[..lower.len() - rest.len()];
+    let plans = [
+        ", then i'll ",
+        ", then i will ",
+        ", then we'll ",
+        ", then we will ",
+    ];
+    (head.trim_end_matches([' ', ',']).ends_with("first")
+        && plans.iter().any(|plan| tail.contains(plan))
+        && super::table::starts_with_verb(tail))
+    .then_some(tail)
+}
+
 /// The sentence behind its number and its small words.
 pub(super) fn without_fillers(lower: &str) -> &str {
     let mut rest = without_number(lower);
@@ -376,7 +393,7 @@ pub(super) fn of(lower: &str, seen: Glance) -> Option<Lead> {
             gerund: false,
         });
     }
-    if let Some(tail) = behind_reason(rest) {
+    if let Some(tail) = behind_reason(rest).or_else(|| first_of_two(lower, rest)) {
         return Some(Lead {
             end: at(tail),
             sure: ORDER,

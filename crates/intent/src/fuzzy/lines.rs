@@ -243,6 +243,33 @@ pub(super) fn block(doc: &Doc<'_>, sentence: &Sentence, tool: &ToolSpec, filled:
     filled.start = filled.start.or(Some(0));
 }
 
+/// Arguments on lines of their own below a sentence that ends in a colon: "Edit a.txt:", "old: …", "new: …".
+pub(super) fn labels(doc: &Doc<'_>, end: usize, tool: &ToolSpec, filled: &mut Filled) {
+    let stop = line_end(doc.text, end);
+    if !doc.text[..end].ends_with(':') || !doc.text[end..stop].trim().is_empty() {
+        return;
+    }
+    let mut args = Args::default();
+    let mut at = stop;
+    for _ in 0..ARGUMENT_LINES_MAX {
+        let next = line_end(doc.text, at);
+        let is_read = next > at
+            && next - at <= SENTENCE_BYTES_MAX
+            && doc.fence_at(at).is_none()
+            && doc.may_read(next - at);
+        if !is_read || !take(tool, &doc.text[at..next], &mut args) {
+            break;
+        }
+        at = next;
+    }
+    args.named.retain(|(name, _)| !filled.has(name));
+    if args.positional.is_empty() && !args.named.is_empty() {
+        filled.args.named.append(&mut args.named);
+        filled.keyed = true;
+        filled.until = at;
+    }
+}
+
 /// The command on a line of its own below a sentence that announces it, with one empty line between at most.
 /// With it, where it ends.
 pub(super) fn command_below(doc: &Doc<'_>, end: usize) -> Option<(String, usize)> {
@@ -259,8 +286,8 @@ pub(super) fn command_below(doc: &Doc<'_>, end: usize) -> Option<(String, usize)
     }
     let line = doc.text[at..stop].trim_end();
     let line = line.strip_prefix("$ ").unwrap_or(line);
-    let is_alone = |behind: &str| behind.is_empty() || behind.starts_with("\n") || behind == "\n";
-    let is_last = is_alone(doc.text[stop..].trim_start_matches([' ', '\r']));
+    let behind = doc.text[stop..].trim_start_matches([' ', '\r']);
+    let is_last = behind.is_empty() || behind.starts_with('\n');
     let is_command = super::commands::command_end(line, 0) == Some(line.len());
     (is_command && is_last).then(|| (line.to_owned(), stop))
 }
