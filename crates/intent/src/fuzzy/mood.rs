@@ -153,7 +153,10 @@ pub(super) fn is_denied_behind(after: &str) -> bool {
     // What is said behind a turn is not said of the name.
     let turns = TURNS.iter().filter_map(|turn| after.find(turn));
     let after = &after[..turns.min().unwrap_or(after.len())];
-    let head = first_words(after, 5);
+    // "… を実行し、何も変えずに報告": what is done is not what is left out behind it.
+    let done = ["し、", "して、", "って、", "んで、"].iter();
+    let done = done.filter_map(|end| after.find(end)).min();
+    let head = first_words(&after[..done.unwrap_or(after.len())], 5);
     lists::list("denied behind")
         .iter()
         .any(|word| head.contains(word))

@@ -92,14 +92,13 @@ pub(super) fn corrected(start: usize, lower: &str, mut calls: Vec<RawCall>) -> V
     if calls.len() < 2 {
         return calls;
     }
-    let follows = |at: usize| {
-        let before = lower[..at].trim_end();
-        before.ends_with([',', '.', '…', '—', '–', '-'])
+    let stands = |at: usize, words: &str| {
+        let (before, behind) = (lower[..at].trim_end(), &lower[at + words.len()..]);
+        before.ends_with([',', '.', '…', '—', '–', '-']) && !behind.starts_with(char::is_alphabetic)
     };
     let last = CORRECTS
         .iter()
-        .filter_map(|words| lower.rfind(words))
-        .filter(|at| follows(*at))
+        .filter_map(|words| lower.rfind(words).filter(|at| stands(*at, words)))
         .max()
         .map(|at| start + at);
     if let Some(at) = last.filter(|at| calls.iter().any(|call| call.span[0] > *at)) {
@@ -185,6 +184,10 @@ mod tests {
             (
                 "We need to create a.py. Use write with path a.py and content `1`.",
                 "1",
+            ),
+            (
+                "Je lis a.txt avec read. Enfin, je lis b.txt avec read.",
+                "a.txt b.txt",
             ),
             ("Let me read a.txt. No, stop. The user pasted it.", ""),
             ("I'll read a.txt. Never mind, it is above.", ""),
