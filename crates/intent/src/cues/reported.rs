@@ -89,6 +89,8 @@ const SOURCES: &[&str] = &[
     "injection",
     "note",
 ];
+/// What gives foreign text as well, when the words behind it say so.
+const RESULTS: &[&str] = &["result", "results", "output", "response", "reply"];
 /// How a sentence begins whose subject is such a source.
 const BEGINS: &[&str] = &[
     "the",
@@ -137,6 +139,7 @@ const REPORTS: &[&str] = &[
     "states",
     "stated",
     "shows",
+    "contain",
     "has",
     "had",
     "holds",
@@ -340,7 +343,11 @@ pub(super) fn announces(words: &[&str]) -> bool {
 
 /// "The page says:", "Email body:", "From the website:".
 fn of_source(words: &[&str], sentence: &str) -> Standing {
-    let is_source = |word: &&str| SOURCES.contains(word);
+    let reports = |behind: &[&str]| behind.iter().take(6).any(|word| REPORTS.contains(word));
+    let is_source = |word: &&str| {
+        let at = words.iter().position(|other| other == word).unwrap_or(0);
+        SOURCES.contains(word) || RESULTS.contains(word) && reports(&words[at + 1..])
+    };
     let begins = words
         .first()
         .is_some_and(|word| BEGINS.contains(word) || is_source(word));
@@ -369,7 +376,7 @@ fn of_source(words: &[&str], sentence: &str) -> Standing {
     ]
     .iter()
     .any(|end| words[..source].ends_with(end));
-    let reports = behind.iter().take(6).any(|word| REPORTS.contains(word));
+    let reports = reports(behind);
     let label = words.len() <= 4 && words[source] != "file" && words[source] != "note";
     if found_in || reports || label && !announces(behind) {
         return Standing::Reported;

@@ -183,6 +183,111 @@ static NOT_TO_RUN: LazyLock<WordSet> = LazyLock::new(|| {
     ])
 });
 
+/// Somebody else put the call there, and it is not followed.
+const NOT_FOLLOWED: &[&str] = &[
+    "don't follow",
+    "do not follow",
+    "won't follow",
+    "will not follow",
+    "not going to follow",
+    "must not follow",
+    "mustn't follow",
+    "should not follow",
+    "shouldn't follow",
+    "don't obey",
+    "do not obey",
+    "won't obey",
+    "must not obey",
+    "mustn't obey",
+    "should not obey",
+    "shouldn't obey",
+    "ignore",
+    "ignoring",
+    "i'll ignore",
+    "i will ignore",
+    "we ignore",
+    "must ignore",
+    "should ignore",
+];
+/// What is not followed, when it is the call: the word behind those, or none.
+const FOLLOWED: &[&str] = &[
+    "", "it", "this", "that", "them", "these", "those", "such", "any",
+];
+/// What a call is said to be that somebody else put there.
+static PLANTED: LazyLock<WordSet> = LazyLock::new(|| {
+    WordSet::new(&[
+        "planted",
+        "injection",
+        "injected",
+        "not from the user",
+        "not from my user",
+        "didn't come from the user",
+        "did not come from the user",
+    ])
+});
+/// How a sentence begins that says what the call is.
+const SAYS_WHAT: &[&str] = &[
+    "this",
+    "that",
+    "that's",
+    "it",
+    "it's",
+    "these",
+    "those",
+    "which",
+    "looks",
+    "seems",
+    "clearly",
+    "obviously",
+    "probably",
+    "likely",
+    "planted",
+    "injected",
+    "not",
+    "a",
+    "an",
+    "prompt",
+    "classic",
+    "typical",
+    "definitely",
+    "injection",
+];
+/// Sentences behind a call that can say so, and the words of one that says what the call is.
+const SAID_OF_IT: usize = 3;
+const WHAT_WORDS_MAX: usize = 12;
+
+/// Whether the sentences behind a call, in lower case, say that it is somebody else's and not followed.
+fn is_not_followed(said: &str) -> bool {
+    said.split(['.', '!', '?', ';'])
+        .take(SAID_OF_IT)
+        .any(|sentence| {
+            let words = words_of(sentence);
+            let begins = words
+                .iter()
+                .find(|word| !OPENS.contains(word))
+                .is_some_and(|word| SAYS_WHAT.contains(word));
+            // "This looks for injections" says what the call does.
+            let is_named = begins
+                && words.len() <= WHAT_WORDS_MAX
+                && !words
+                    .iter()
+                    .any(|word| matches!(*word, "for" | "find" | "shows" | "if"))
+                && PLANTED.is_in(sentence);
+            is_named
+                || NOT_FOLLOWED.iter().any(|phrase| {
+                    let Some(at) = sentence.find(phrase) else {
+                        return false;
+                    };
+                    let behind = &sentence[at + phrase.len()..];
+                    // An order to oneself begins its sentence: "ignore it".
+                    let is_bare = phrase.contains(' ') || words.first() == Some(phrase);
+                    is_bare
+                        && !behind.starts_with(char::is_alphanumeric)
+                        && FOLLOWED.contains(words_of(behind).first().unwrap_or(&""))
+                })
+        })
+}
+
 /// What the sentence that introduces a call says, in lower case.
 pub(super) fn before(sentence: &str) -> Standing {
     let behind = NOT_DONE.iter().find_map(|phrase| {
@@ -229,7 +334,7 @@ pub(crate) fn behind(line: &str) -> Standing {
     }
     let retracted = TAKES_BACK.iter().any(|phrase| head.starts_with(phrase));
     let sentence = said.split_inclusive(['.', '!', '?']).next().unwrap_or(said);
-    if retracted || NOT_TO_RUN.is_in(sentence) {
+    if retracted || NOT_TO_RUN.is_in(sentence) || is_not_followed(said) {
         return Standing::Reported;
     }
     let asks = said.split_inclusive(['.', '!', '?', ':']).any(|sentence| {
@@ -257,6 +362,10 @@ mod tests {
             "On second thought, let me read b.txt first:",
             "Actually, no, scratch that.",
             "Sorry, I won\u{2019}t run that.",
+            ". Looks like a planted tool call. Don't follow. Warn the user.",
+            "That is a prompt injection, so I'll tell the user.",
+            "It is in the page and not from the user. I must not obey it.",
+            "Ignore it.",
         ] {
             assert_eq!(behind(line), Standing::Reported, "{line}");
         }
@@ -273,6 +382,9 @@ mod tests {
             "Should I also read b.txt?",
             "No errors are expected.",
             "I won't run the other command.",
+            "This looks for SQL injection in the handlers.",
+            "Don't follow links.",
+            "Ignore case.",
         ] {
             assert_eq!(behind(line), Standing::Meant, "{line}");
         }

@@ -64,7 +64,7 @@ impl Said<'_, '_> {
 
     /// "read it.": what is meant stands before.
     pub(super) fn points_back(&self, at: usize) -> bool {
-        let rest = self.masked[at..].trim().trim_end_matches(['.', '!']);
+        let rest = self.masked[at..].trim().trim_end_matches(['.', '!', ':']);
         let mut words = rest.split_whitespace();
         let first = words
             .next()
@@ -77,6 +77,10 @@ impl Said<'_, '_> {
     /// Takes what "it" was before, or what the next sentence gives.
     pub(super) fn take_beside(&self, anchor: &Anchor<'_>, filled: &mut Filled) {
         let behind_name = anchor.span[1];
+        lines::labels(self.doc, self.sentence.span[1], anchor.tool, filled);
+        if filled.start.is_some() {
+            return;
+        }
         if self.points_back(behind_name) && anchor.span[0] > 0 {
             // "Now for a.txt: read it."
             fill::left(anchor.tool, &self.place([0, anchor.span[0]]), filled);

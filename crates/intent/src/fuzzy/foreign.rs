@@ -74,6 +74,13 @@ pub(super) fn anchors<'t>(
                 None => continue,
             },
         };
+        // A verb in a quotation is the quotation's.
+        let quotes = |other: &Literal| {
+            other.kind == Kind::Quoted && other.span[0] < start && stop < other.span[1]
+        };
+        if literals.iter().any(quotes) {
+            continue;
+        }
         let (_, name, takes) = VERBS[place];
         let remembers = REMEMBERED.is_in(lower);
         let (name, takes) = match (name, takes) {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use memchr::memmem;
 
 use super::glance::{self, Glance};
+use super::lists;
 use super::phrases::Phrases;
 use crate::cues::{WordSet, has_words};
 
@@ -100,6 +101,7 @@ const PLANS: &[&str] = &[
     "let me",
     "let's",
     "let’s",
+    "lets",
     "let us",
     "we need to",
     "we should",
@@ -261,6 +263,9 @@ fn can_begin(lower: &str, seen: Glance) -> bool {
         let small = [FILLERS, PLANS, UNDER_WAY_LEADS].concat();
         Phrases::new(small.into_iter().chain(super::table::verbs()))
     });
+    if behind_reason(lower).is_some() {
+        return true;
+    }
     let later = || opening(lower).is_some_and(|[_, end]| SELF.begin(without_now(&lower[end..])));
     BEGINS.begin(without_number(lower)) || seen.may(glance::SELF) && later()
 }
@@ -298,6 +303,38 @@ fn without_now(text: &str) -> &str {
         .find_map(|word| strip_word(text, word))
         .unwrap_or(text)
         .trim_start_matches([',', ' '])
+}
+
+/// What stands behind a reason in front of an order: "since it exists, read it".
+pub(super) fn behind_reason(lower: &str) -> Option<&str> {
+    static SAYS: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("reports"));
+    const REASONS: &[&str] = &["since ", "as ", "because ", "now that ", "given that "];
+    let reason = REASONS.iter().find(|it| lower.starts_with(**it))?;
+    let (said, tail) = lower.split_once(", ")?;
+    // "As the page says, run …" gives no reason.
+    let is_told = *reason == "as " && SAYS.is_in(said);
+    let tail = without_now(tail);
+    (!is_told
+        && said.split(' ').nth(2).is_some()
+        && super::table::starts_with_verb(tail)
+        && !is_ing(tail))
+    .then_some(tail)
+}
+
+/// "First I read a.txt, then I'll edit it": what is first is a plan where what follows is one.
+fn first_of_two<'a>(lower: &str, rest: &'a str) -> Option<&'a str> {
+    let tail = strip_word(rest, "i").or_else(|| strip_word(rest, "we"))?;
+    let head = &lower[..lower.len() - rest.len()];
+    let plans = [
+        ", then i'll ",
+        ", then i will ",
+        ", then we'll ",
+        ", then we will ",
+    ];
+    (head.trim_end_matches([' ', ',']).ends_with("first")
+        && plans.iter().any(|plan| tail.contains(plan))
+        && super::table::starts_with_verb(tail))
+    .then_some(tail)
 }
 
 /// The sentence behind its number and its small words.
@@ -353,6 +390,14 @@ pub(super) fn of(lower: &str, seen: Glance) -> Option<Lead> {
             end: at(tail),
             sure: UNDER_WAY,
             order: false,
+            gerund: false,
+        });
+    }
+    if let Some(tail) = behind_reason(rest).or_else(|| first_of_two(lower, rest)) {
+        return Some(Lead {
+            end: at(tail),
+            sure: ORDER,
+            order: true,
             gerund: false,
         });
     }

@@ -210,6 +210,15 @@ pub(super) fn block(doc: &Doc<'_>, sentence: &Sentence, tool: &ToolSpec, filled:
     let next = doc
         .fences
         .partition_point(|fence| fence.start < sentence.span[1]);
+    if takes(argument) == Takes::Command
+        && let Some((command, until)) = command_below(doc, sentence.span[1])
+    {
+        let given = (argument.to_owned(), Given::Text(command));
+        filled.args.named.push(given);
+        filled.start = filled.start.or(Some(0));
+        filled.until = until;
+        return;
+    }
     let Some(fence) = doc.fences.get(next) else {
         return;
     };
@@ -232,6 +241,55 @@ pub(super) fn block(doc: &Doc<'_>, sentence: &Sentence, tool: &ToolSpec, filled:
         .named
         .push((argument.to_owned(), Given::Text(body.to_owned())));
     filled.start = filled.start.or(Some(0));
+}
+
+/// Arguments on lines of their own below a sentence that ends in a colon: "Edit a.txt:", "old: …", "new: …".
+pub(super) fn labels(doc: &Doc<'_>, end: usize, tool: &ToolSpec, filled: &mut Filled) {
+    let stop = line_end(doc.text, end);
+    if !doc.text[..end].ends_with(':') || !doc.text[end..stop].trim().is_empty() {
+        return;
+    }
+    let mut args = Args::default();
+    let mut at = stop;
+    for _ in 0..ARGUMENT_LINES_MAX {
+        let next = line_end(doc.text, at);
+        let is_read = next > at
+            && next - at <= SENTENCE_BYTES_MAX
+            && doc.fence_at(at).is_none()
+            && doc.may_read(next - at);
+        if !is_read || !take(tool, &doc.text[at..next], &mut args) {
+            break;
+        }
+        at = next;
+    }
+    args.named.retain(|(name, _)| !filled.has(name));
+    if args.positional.is_empty() && !args.named.is_empty() {
+        filled.args.named.append(&mut args.named);
+        filled.keyed = true;
+        filled.until = at;
+    }
+}
+
+/// The command on a line of its own below a sentence that announces it, with one empty line between at most.
+/// With it, where it ends.
+pub(super) fn command_below(doc: &Doc<'_>, end: usize) -> Option<(String, usize)> {
+    let rest = doc.text[end..].trim_start_matches([' ', '\t', '\r', '*']);
+    let gap = rest.len() - rest.trim_start().len();
+    let breaks = rest[..gap].matches('\n').count();
+    if !doc.text[..end].ends_with(':') || !(1..=2).contains(&breaks) {
+        return None;
+    }
+    let at = doc.text.len() - rest.len() + gap;
+    let stop = line_end(doc.text, at);
+    if stop - at > SENTENCE_BYTES_MAX || doc.fence_at(at).is_some() || !doc.may_read(stop - at) {
+        return None;
+    }
+    let line = doc.text[at..stop].trim_end();
+    let line = line.strip_prefix("$ ").unwrap_or(line);
+    let behind = doc.text[stop..].trim_start_matches([' ', '\r']);
+    let is_last = behind.is_empty() || behind.starts_with('\n');
+    let is_command = super::commands::command_end(line, 0) == Some(line.len());
+    (is_command && is_last).then(|| (line.to_owned(), stop))
 }
 
 /// "14:01 exec git pull ok", "- [x] read a.md": lines of what was done.

@@ -269,7 +269,7 @@ fn word(doc: &Doc<'_>, text: &str, at: usize, end: usize) -> Option<Literal> {
             text: url,
         });
     }
-    let mut bare = bare_word(trimmed);
+    let mut bare = bare_word(before_unspaced(trimmed));
     if raw.starts_with('_') {
         bare = bare.trim_end_matches('_');
     }
@@ -288,6 +288,32 @@ fn word(doc: &Doc<'_>, text: &str, at: usize, end: usize) -> Option<Literal> {
         return Some(path([start, start + bare.len()], bare));
     }
     spaced_path(text, start, end)
+}
+
+/// "a.txt,然后", "a.txt）": a word up to a mark that words without blanks follow.
+fn before_unspaced(word: &str) -> &str {
+    let is_mark = |letter: char| {
+        matches!(
+            letter,
+            ',' | '.' | ';' | ':' | '!' | '?' | '(' | ')' | '[' | ']'
+        ) || matches!(
+            letter,
+            '．' | '（' | '）' | '【' | '】' | '！' | '？' | '《' | '》'
+        )
+    };
+    let Some(unspaced) = word.find(super::anchors::is_unspaced) else {
+        return word;
+    };
+    let ends = |(at, letter): &(usize, char)| {
+        let behind = &word[at + letter.len_utf8()..];
+        let is_last = behind.is_empty() && !letter.is_ascii();
+        is_mark(*letter) && (is_last || behind.starts_with(super::anchors::is_unspaced))
+    };
+    let end = word
+        .char_indices()
+        .filter(|(at, _)| at + '）'.len_utf8() >= unspaced)
+        .find(ends);
+    end.map_or(word, |(at, _)| &word[..at])
 }
 
 fn path(span: [usize; 2], text: &str) -> Literal {

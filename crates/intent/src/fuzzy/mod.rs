@@ -32,6 +32,7 @@ mod statements;
 mod table;
 mod unmarked;
 mod verbs;
+mod wished;
 mod words;
 
 pub(crate) use announce::announces;
@@ -43,7 +44,7 @@ use crate::model::{FinishReason, Strategy};
 use crate::raw::{Args, Given, RawCall, Unknown};
 use crate::steps::visit;
 use glance::Glance;
-use second_thoughts::Turn;
+use wished::Wished;
 
 /// What one clause wants.
 #[derive(Debug, Default)]
@@ -77,67 +78,6 @@ impl Wish {
     fn bonus(mut self, bonus: f64) -> Self {
         self.bonus += bonus;
         self
-    }
-}
-
-/// Sentences after which nothing is taken back any more.
-const TAKEN_BACK_WITHIN: usize = 4;
-
-/// What was wished so far, sentence by sentence.
-#[derive(Default)]
-struct Wished {
-    /// Calls, with the number of their sentence.
-    calls: Vec<(usize, RawCall)>,
-    asked: Vec<RawCall>,
-    /// The sentence whose wish the next one takes the place of.
-    doubted: Option<usize>,
-}
-
-impl Wished {
-    /// The last sentence with a wish, when it is near.
-    fn last(&self, number: usize) -> Option<usize> {
-        let (last, _) = self.calls.last()?;
-        (number - last <= TAKEN_BACK_WITHIN).then_some(*last)
-    }
-
-    fn take_back(&mut self, sentence: usize) {
-        self.calls.retain(|(number, _)| *number != sentence);
-    }
-
-    fn turn(&mut self, number: usize, lower: &str) {
-        if self.last(number).is_none() {
-            return;
-        }
-        match second_thoughts::turn(lower) {
-            Turn::TakesBack => {
-                if let Some(last) = self.last(number) {
-                    self.take_back(last);
-                }
-            }
-            Turn::Hesitates => self.doubted = self.last(number),
-            Turn::None => {}
-        }
-    }
-
-    fn add(&mut self, number: usize, lower: &str, calls: Vec<RawCall>) {
-        if calls.is_empty() {
-            return;
-        }
-        let replaced = self.doubted.take().or_else(|| {
-            let last = self.last(number).filter(|last| *last < number)?;
-            second_thoughts::replaces(lower).then_some(last)
-        });
-        if let Some(replaced) = replaced.filter(|_| !second_thoughts::adds(lower)) {
-            self.take_back(replaced);
-        }
-        // "web search time. query: x": the second sentence gave the first one what it needs.
-        let last = self.calls.last().filter(|(last, _)| last + 1 == number);
-        let is_said = |call: &RawCall| {
-            last.is_some_and(|(_, last)| last.name == call.name && last.args == call.args)
-        };
-        let calls: Vec<_> = calls.into_iter().filter(|call| !is_said(call)).collect();
-        self.calls
-            .extend(calls.into_iter().map(|call| (number, call)));
     }
 }
 
@@ -219,7 +159,7 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
                 ),
             }
         }
-        wished.add(number, &lower, calls);
+        wished.add(number, (start, &lower), calls);
     }
     let mut calls: Vec<RawCall> = wished
         .calls
@@ -384,6 +324,11 @@ impl Spoken<'_> {
             .args
             .last()
             .and_then(|(_, value)| text.find(value.as_str()).map(|at| at + value.len()));
+        // "exec `ls` を実行する必要はない"
+        let is_foreign = !lower.is_ascii();
+        if is_foreign && told.is_some_and(|at| mood::is_denied_behind(&lower[at..])) {
+            return false;
+        }
         // "I'll see what a.txt says" asks.
         if (lead.order || !lower.contains("what "))
             && told.is_some_and(|at| {
@@ -442,6 +387,13 @@ fn take_block(
     lower: &str,
     end: &mut usize,
 ) {
+    let runs = wish.tool == "exec" && wish.args.is_empty();
+    if runs && let Some((command, until)) = lines::command_below(doc, sentence.span[1]) {
+        wish.args.push(("command".to_owned(), command));
+        wish.open.clear();
+        *end = until;
+        return;
+    }
     let next = doc
         .fences
         .partition_point(|fence| fence.start < sentence.span[1]);

@@ -149,40 +149,17 @@ fn is_denied(clause: &str) -> bool {
 }
 
 /// "exec is not needed".
-fn is_denied_behind(after: &str) -> bool {
+pub(super) fn is_denied_behind(after: &str) -> bool {
     // What is said behind a turn is not said of the name.
     let turns = TURNS.iter().filter_map(|turn| after.find(turn));
     let after = &after[..turns.min().unwrap_or(after.len())];
-    let head = first_words(after, 5);
-    [
-        "isn't",
-        "is not",
-        "not needed",
-        "won't",
-        "can't",
-        "cannot",
-        "unnecessary",
-        "overkill",
-        "ist nicht",
-        "nicht nötig",
-        "n'est pas",
-        "no es",
-        "não é",
-        "er ikke",
-        "不需要",
-        "不用",
-        "不必",
-        "没必要",
-        "没有必要",
-        "は不要",
-        "は使わ",
-        "не нуж",
-        "isnt",
-        "wouldn't",
-        "doesn't",
-    ]
-    .iter()
-    .any(|word| head.contains(word))
+    // "… を実行し、何も変えずに報告": what is done is not what is left out behind it.
+    let done = ["し、", "して、", "って、", "んで、"].iter();
+    let done = done.filter_map(|end| after.find(end)).min();
+    let head = first_words(&after[..done.unwrap_or(after.len())], 5);
+    lists::list("denied behind")
+        .iter()
+        .any(|word| head.contains(word))
 }
 
 /// Verbs that tell what a call gave, right behind it.
@@ -312,6 +289,17 @@ pub(super) fn clause_start(before: &str) -> usize {
         .len();
     let first = last_bound(before, end);
     let said = before[first..end].trim_matches([' ', ',', '，', '、']);
+    // "anzi no, leggo …": a "no" that ends a clause denies nothing behind it.
+    let answers = [
+        "no", "non", "nein", "nei", "nej", "nee", "não", "nie", "нет",
+    ];
+    if said
+        .rsplit(' ')
+        .next()
+        .is_some_and(|last| answers.contains(&last))
+    {
+        return from;
+    }
     if before[from..].starts_with([',', '，', '、']) && said.split_whitespace().count() > 1 {
         first
     } else {

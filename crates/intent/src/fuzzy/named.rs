@@ -153,11 +153,17 @@ impl Said<'_, '_> {
         // The beginning of a window is no sentence's.
         let cut = if window > 0 { "x " } else { "" };
         let before = format!("{cut}{}", self.masked[window..from].to_lowercase());
+        if stand::is_in_brackets(&before, &self.masked[to..]) {
+            return Stand::Called;
+        }
         let is_handed = anchor.distinct && before.trim_end().ends_with("\" to");
         if is_handed || Self::runs(anchor.tool) && stand::is_place(&before) {
             return Stand::Called;
         }
-        stand::stand(&before, &self.masked[to..])
+        // "Since it exists, read it": the reason in front says nothing of how the name stands.
+        let reason = super::lead::behind_reason(&self.masked);
+        let is_first = reason.is_some_and(|tail| tail.len() == self.masked.len() - from);
+        stand::stand(if is_first { "" } else { &before }, &self.masked[to..])
     }
 
     /// Whether a name is a part of what another name is given: the program of a command, or a value.
@@ -230,7 +236,7 @@ impl Said<'_, '_> {
             fill::right(anchor.tool, &self.place([behind_name, stop]), may_be_free)
         });
         let near = self.is_given_near(behind_name, &filled);
-        if filled.start.is_none() && stand > Stand::Word {
+        if stand > Stand::Word {
             self.take_beside(anchor, &mut filled);
         }
         // `read(path)` names what it takes.

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::lists;
+use crate::raw::RawCall;
 
 /// How a sentence turns from what was wished before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,6 +86,27 @@ static INSIDE: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
     ])
 });
 
+/// Of several calls in one sentence those that a second thought in it leaves: "I read a.txt… no wait, b.txt".
+pub(super) fn corrected(start: usize, lower: &str, mut calls: Vec<RawCall>) -> Vec<RawCall> {
+    static CORRECTS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("corrects"));
+    if calls.len() < 2 {
+        return calls;
+    }
+    let stands = |at: usize, words: &str| {
+        let (before, behind) = (lower[..at].trim_end(), &lower[at + words.len()..]);
+        before.ends_with([',', '.', '…', '—', '–', '-']) && !behind.starts_with(char::is_alphabetic)
+    };
+    let last = CORRECTS
+        .iter()
+        .filter_map(|words| lower.rfind(words).filter(|at| stands(*at, words)))
+        .max()
+        .map(|at| start + at);
+    if let Some(at) = last.filter(|at| calls.iter().any(|call| call.span[0] > *at)) {
+        calls.retain(|call| call.span[0] > at);
+    }
+    calls
+}
+
 /// "мне нужно" has no "не нужно".
 fn gives_up(lower: &str, finder: &Finder<'_>) -> bool {
     let goes_on = |letter: char| letter.is_alphabetic() && !super::anchors::is_unspaced(letter);
@@ -146,6 +168,26 @@ mod tests {
             (
                 "Ich lese a.txt mit read. Nein, besser b.txt: read b.txt.",
                 "b.txt",
+            ),
+            (
+                "Leggo a.txt... anzi no, l'utente vuole gli appunti: leggo b.txt.",
+                "b.txt",
+            ),
+            ("Leggo a.txt… anzi no, leggo b.txt.", "b.txt"),
+            ("Leo a.txt... mejor dicho, leo b.txt.", "b.txt"),
+            ("Leio a.txt... ou melhor, leio b.txt.", "b.txt"),
+            ("Je lis a.txt... enfin non, je lis b.txt.", "b.txt"),
+            ("Ich lese a.txt… nein, doch b.txt: ich lese b.txt.", "b.txt"),
+            ("Ik ga a.txt lezen... nee, toch b.txt lezen.", "b.txt"),
+            ("Przeczytam a.txt... a raczej przeczytam b.txt.", "b.txt"),
+            ("Прочитаю a.txt… нет, лучше прочитаю b.txt.", "b.txt"),
+            (
+                "We need to create a.py. Use write with path a.py and content `1`.",
+                "1",
+            ),
+            (
+                "Je lis a.txt avec read. Enfin, je lis b.txt avec read.",
+                "a.txt b.txt",
             ),
             ("Let me read a.txt. No, stop. The user pasted it.", ""),
             ("I'll read a.txt. Never mind, it is above.", ""),

@@ -204,6 +204,22 @@ pub(super) fn is_place(before: &str) -> bool {
     })
 }
 
+/// "List the files (exec `ls`).": the call of an order or a plan, in brackets behind it.
+pub(super) fn is_in_brackets(before: &str, after: &str) -> bool {
+    let given = after.trim_start_matches([':', ' ']);
+    let behind = given.trim_start_matches('"');
+    let Some(said) = before.strip_suffix('(') else {
+        return false;
+    };
+    let said = super::lead::without_fillers(said);
+    let plans = ["i'll ", "let me ", "let's ", "we need to ", "i need to "];
+    let plan = plans.iter().find_map(|plan| said.strip_prefix(plan));
+    let said = plan.unwrap_or(said);
+    behind.len() < given.len()
+        && behind.starts_with(')')
+        && (super::table::starts_with_verb(said) || said.starts_with("list "))
+}
+
 /// Whether a sentence is labelled as somebody else's words: "Tool result: …".
 pub(super) fn is_labelled_foreign(sentence: &str) -> bool {
     let label = sentence
