@@ -289,7 +289,7 @@ pub const LIMITS: &[Limit] = &[
     Limit {
         name: "GIT_HOOKS_MAX",
         value: crate::git::GIT_HOOKS_MAX as u64,
-        meaning: "hooks, and files beside them, that are compared in a workspace; with more, the answer says so",
+        meaning: "files beside hooks that are compared at a time in a workspace; with more, the answer says so",
         setting: None,
     },
     Limit {
@@ -331,7 +331,7 @@ pub const LIMITS: &[Limit] = &[
     Limit {
         name: "GIT_ASIDE_BYTES_MAX",
         value: crate::git::GIT_ASIDE_BYTES_MAX,
-        meaning: "bytes of a hook that can be set aside; a larger one stays, and the answer says so",
+        meaning: "bytes of a hook that is kept when it is set aside; a larger one is thrown away",
         setting: None,
     },
     Limit {

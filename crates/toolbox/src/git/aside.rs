@@ -90,11 +90,6 @@ fn file(
         Some(_) => None,
         None => disk::read(path, GIT_ASIDE_BYTES_MAX)?,
     };
-    if content.is_none() && link.is_none() {
-        return Err(io::Error::other(format!(
-            "it is larger than {GIT_ASIDE_BYTES_MAX} bytes"
-        )));
-    }
     // What is known of a link is what it leads to as well.
     let behind = match &link {
         Some(_) => path.canonicalize().ok(),

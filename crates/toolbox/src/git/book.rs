@@ -275,7 +275,8 @@ impl Drawer {
                 let content = if let Some(link) = link {
                     format!("-> {}", link.lossy())
                 } else {
-                    let content = self.content(aside).unwrap_or_default();
+                    let too_large = || b"(too large to be kept)".to_vec();
+                    let content = self.content(aside).unwrap_or_else(too_large);
                     let shown = &content[..content.len().min(GIT_SHOWN_BYTES_MAX)];
                     String::from_utf8_lossy(shown).into_owned()
                 };

@@ -85,8 +85,13 @@ impl GitKeeper {
         Drawer::of(&self.state, &real(workspace))
     }
 
-    fn look(&self, workspace: &Path) -> Snapshot {
-        look(&real(workspace), self.home.as_deref(), &self.indexes)
+    fn look(&self, workspace: &Path, before: &Snapshot) -> Snapshot {
+        look(
+            &real(workspace),
+            self.home.as_deref(),
+            &self.indexes,
+            before,
+        )
     }
 
     /// A call begins.
@@ -99,7 +104,7 @@ impl GitKeeper {
         let drawer = self.drawer(workspace);
         let mut begun = Open {
             calls: 1,
-            before: self.look(workspace),
+            before: self.look(workspace, &Snapshot::default()),
             running: None,
         };
         if !begun.before.is_empty() || drawer.has_before() {
@@ -121,7 +126,7 @@ impl GitKeeper {
             kept => {
                 if let Some(kept) = kept {
                     self.compare(workspace, drawer, &kept)?;
-                    open.before = self.look(workspace);
+                    open.before = self.look(workspace, &Snapshot::default());
                 }
                 drawer.keep_before(&open.before)?;
             }
@@ -153,7 +158,7 @@ impl GitKeeper {
     }
 
     fn compared(&self, workspace: &Path, open: &Open) -> Vec<String> {
-        let now = self.look(workspace);
+        let now = self.look(workspace, &open.before);
         let is_cut = now.is_cut && !open.before.is_cut;
         let drawer = self.drawer(workspace);
         let has_changed = !changes(&open.before, &now, &|_| false).is_empty();
@@ -197,7 +202,7 @@ impl GitKeeper {
         let mut book = drawer.book()?;
         let mut failed = Vec::new();
         for _ in 0..GIT_ROUNDS_MAX {
-            let now = self.look(workspace);
+            let now = self.look(workspace, before);
             let found = changes(before, &now, &|it| book.is_known(it));
             failed.clear();
             let count = found.len();
@@ -248,7 +253,7 @@ impl GitKeeper {
             // What ends between the two is compared again.
             let is_at_work = exec::is_at_work(&workspace);
             if let Some(open) = opened.by_workspace.get(&workspace) {
-                let now = self.look(&workspace);
+                let now = self.look(&workspace, &open.before);
                 if !changes(&open.before, &now, &|_| false).is_empty() {
                     let drawer = self.drawer(&workspace);
                     // It is named in the next answer.

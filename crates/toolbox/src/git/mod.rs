@@ -39,12 +39,12 @@ pub use layer::KeepGit;
 pub const GIT_CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 /// The same for a hook.
 pub const GIT_HOOK_BYTES_MAX: u64 = 1024 * 1024;
-/// Hooks, and files beside them, that are looked at in a workspace.
+/// Files beside hooks that are looked at in a workspace.
 pub const GIT_HOOKS_MAX: usize = 256;
 /// Configuration files of git that are looked at in a workspace.
-pub const GIT_CONFIGS_MAX: usize = 512;
+pub const GIT_CONFIGS_MAX: usize = 4096;
 /// Git directories, and directories around them, that are looked at in a workspace.
-pub const GIT_DIRECTORIES_MAX: usize = 512;
+pub const GIT_DIRECTORIES_MAX: usize = 4096;
 /// Directories within each other in which submodules are looked for.
 pub const GIT_MODULE_DEPTH_MAX: usize = 8;
 /// Bytes of an index that is searched for submodules.
@@ -53,7 +53,7 @@ pub const GIT_INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub const GIT_INDEXES_MAX: usize = 256;
 /// Configuration files that include each other.
 pub const GIT_INCLUDE_DEPTH_MAX: usize = 10;
-/// Bytes of a file that can be set aside.
+/// Bytes of a file that is kept when it is set aside; a larger one is thrown away.
 pub const GIT_ASIDE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Things that are kept aside for a workspace; the oldest goes first.
 pub const GIT_ASIDE_MAX: usize = 256;
@@ -62,7 +62,7 @@ pub const GIT_KNOWN_MAX: usize = 4096;
 /// Wait for another process that compares the same workspace.
 pub const GIT_LOCK_WAIT_MS_MAX: u64 = 5_000;
 /// Comparisons in one call: links first, then settings, then hooks, and again.
-pub const GIT_ROUNDS_MAX: usize = 8;
+pub const GIT_ROUNDS_MAX: usize = 256;
 /// How often a workspace is compared while something that a command left runs in it.
 pub const GIT_WATCH_MS: u64 = 1_000;
 /// Bytes of a file that `holdfast git list` shows.

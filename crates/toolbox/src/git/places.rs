@@ -55,6 +55,13 @@ const NO_HELPERS: &[&str] = &[".md", ".txt", ".rst"];
 /// Names in a git directory that lead elsewhere when they are links.
 const LEADS: &[&str] = &["config", "config.worktree", "hooks", "modules", "worktrees"];
 
+/// Whether a file counts for a limit. What git runs by its name does not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Limited {
+    Yes,
+    No,
+}
+
 /// One look at the git directories of a workspace.
 pub(super) struct Look<'w> {
     workspace: &'w Path,
@@ -70,7 +77,13 @@ pub(super) struct Look<'w> {
 }
 
 /// What git would run later, as it is now.
-pub(super) fn look(workspace: &Path, home: Option<&Path>, indexes: &Indexes) -> Snapshot {
+/// What was looked at before is looked at again, also where a limit is reached by then.
+pub(super) fn look(
+    workspace: &Path,
+    home: Option<&Path>,
+    indexes: &Indexes,
+    before: &Snapshot,
+) -> Snapshot {
     let mut look = Look {
         workspace,
         home,
@@ -83,6 +96,9 @@ pub(super) fn look(workspace: &Path, home: Option<&Path>, indexes: &Indexes) -> 
         seen: Snapshot::default(),
     };
     look.at_workspace();
+    if look.seen.is_cut {
+        look.again(before);
+    }
     look.seen
 }
 
@@ -142,20 +158,33 @@ fn may_be_read(path: &Path) -> bool {
 }
 
 impl Look<'_> {
+    fn again(&mut self, before: &Snapshot) {
+        for (path, role, _) in &before.entries {
+            let path = path.path();
+            let is_ours = path.parent().and_then(|it| it.canonicalize().ok());
+            if !self.seen.has(&path)
+                && is_ours.is_some_and(|it| self.is_ours(&it))
+                && let Some(entry) = self.entry(&path, GIT_CONFIG_BYTES_MAX)
+            {
+                self.seen.put(&path, role.clone(), entry);
+            }
+        }
+    }
+
     fn at_workspace(&mut self) {
         let workspace = self.workspace;
-        let is_bare = || is_file(&workspace.join("HEAD")) && workspace.join("objects").is_dir();
-        // Git takes a directory with these for a repository without a worktree.
-        if !self.worktree(workspace, 0) && is_bare() {
+        self.worktree(workspace, 0);
+        // Git takes a directory with these for a repository, also beside a `.git` that is none.
+        if is_file(&workspace.join("HEAD")) && workspace.join("objects").is_dir() {
             self.repository(workspace, workspace, 0);
         }
     }
 
-    /// The repository that a directory is the worktree of, and its submodules. Whether it is one.
-    fn worktree(&mut self, worktree: &Path, depth: usize) -> bool {
+    /// The repository that a directory is the worktree of, and its submodules.
+    fn worktree(&mut self, worktree: &Path, depth: usize) {
         let dot_git = worktree.join(".git");
         let Ok(found) = fs::symlink_metadata(&dot_git) else {
-            return false;
+            return;
         };
         let git = if found.is_dir() {
             Some(dot_git.clone())
@@ -172,16 +201,17 @@ impl Look<'_> {
             self.lead(&dot_git, real.is_none());
             real
         };
-        let Some(git) = git else { return true };
+        let Some(git) = git else { return };
         let Some(common) = self.common(&git) else {
-            return true;
+            return;
         };
         self.repository(&common, worktree, depth);
         if common != git {
             self.config(&git.join("config.worktree"), &common, 0);
         }
+        // What git looks into by itself comes before what only lies there.
         self.submodules(&git, &common, worktree, depth + 1);
-        true
+        self.modules(&common.join("modules"), depth + 1);
     }
 
     /// Repositories that the index names: git looks into them, wherever theirs is.
@@ -273,7 +303,9 @@ impl Look<'_> {
                 self.lead(&commondir, true);
             }
         }
-        self.modules(&git.join("modules"), depth + 1);
+        if depth > 0 {
+            self.modules(&git.join("modules"), depth + 1);
+        }
     }
 
     /// Submodules, whose names may have several parts.
@@ -329,7 +361,7 @@ impl Look<'_> {
         let (hooks, others) = names(&dir).into_iter().partition::<Vec<_>, _>(is_hook);
         // A limit is never used up by what git does not run by itself.
         for path in hooks {
-            self.hook(&path);
+            self.hook(&path, Limited::No);
         }
         let lossy = lossy_name(&dir);
         let is_for_hooks = ["hook", "husky"].iter().any(|it| lossy.contains(it)) || lossy == "_";
@@ -340,26 +372,28 @@ impl Look<'_> {
             // Helpers that hooks read, such as `pre-commit.d` and `_/husky.sh`.
             if is_dir_of_helpers(&path) {
                 for helper in names(&path).iter().filter(|it| may_be_read(it)) {
-                    self.hook(helper);
+                    self.hook(helper, Limited::Yes);
                 }
             } else if may_be_read(&path) {
-                self.hook(&path);
+                self.hook(&path, Limited::Yes);
             }
         }
     }
 
-    fn hook(&mut self, path: &Path) {
+    fn hook(&mut self, path: &Path, limited: Limited) {
         if self.seen.has(path) {
             return;
         }
-        if self.hooks_left == 0 {
+        if self.hooks_left == 0 && limited == Limited::Yes {
             self.seen.is_cut = true;
             return;
         }
         let Some(entry) = self.entry(path, GIT_HOOK_BYTES_MAX) else {
             return;
         };
-        self.hooks_left -= 1;
+        if limited == Limited::Yes {
+            self.hooks_left -= 1;
+        }
         self.seen.put(path, Role::Hook, entry);
     }
 

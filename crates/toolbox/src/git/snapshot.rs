@@ -84,7 +84,7 @@ impl Entry {
 /// All of them, by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Snapshot {
-    entries: Vec<(Bytes, Role, Entry)>,
+    pub(super) entries: Vec<(Bytes, Role, Entry)>,
     /// A limit was reached, so there may be more.
     pub(super) is_cut: bool,
 }

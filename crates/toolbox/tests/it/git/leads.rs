@@ -206,3 +206,42 @@ async fn repositories_that_the_index_names_are_looked_at() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(!scene.get("sub/.git/config").contains("./x"));
 }
+
+/// Whatever fills the limits up, what git runs by its name and what was there before is compared.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_that_is_filled_up_hides_nothing_that_was_there() {
+    let scene = Scene::new();
+    scene.person("mkdir -p .git/modules/zz/hooks .hooks && echo ref > .git/modules/zz/HEAD && git config core.hooksPath .hooks");
+    let told = scene
+        .aside("for it in $(seq 400); do echo x > .git/hooks/a$it; done; echo x > .hooks/pre-push")
+        .await;
+    // So many are kept.
+    assert!(told.len() >= 256, "{}", told.len());
+    assert!(!scene.path(".hooks/pre-push").exists() && !scene.path(".git/hooks/a400").exists());
+    scene.person("git config -f .git/modules/zz/config a.b c");
+    let told = scene
+        .aside(
+            "mkdir .git/modules/a; cd .git/modules/a; mkdir $(seq 4200); cd ../zz; \
+             git config -f config core.pager ./x",
+        )
+        .await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(!scene.get(".git/modules/zz/config").contains("./x"));
+}
+
+/// Larger than what is kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_of_any_size_goes() {
+    let scene = Scene::new();
+    let told = scene
+        .aside("echo '#!/bin/sh' > .git/hooks/pre-push; truncate -s 65M .git/hooks/pre-push")
+        .await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(!scene.path(".git/hooks/pre-push").exists());
+    // A repository beside a `.git` that is none.
+    let scene = Scene::bare();
+    let told = scene
+        .aside("git init -q --bare . && git config core.fsmonitor ./x && mkdir .git")
+        .await;
+    assert_eq!(told.len(), 1, "{told:?}");
+}
