@@ -70,15 +70,27 @@ async fn a_model_that_listens_has_its_answer() {
     assert_eq!(runs, 5);
 }
 
-/// Calls of one reply were made before the model could hear of it.
+/// Calls of one reply were made before the model could hear of any: together they are one failure.
 #[tokio::test(start_paused = true)]
-async fn calls_beside_the_one_that_reached_the_limit_do_not_end_the_run() {
+async fn the_calls_of_one_reply_are_one_failure() {
     let all: Vec<String> = THINGS.iter().map(|it| call("fetch", it)).collect();
     let (ended, runs) = run(&[&all.join("\n"), "Final Answer: It can not be had."]).await;
+    assert!(matches!(ended.phase, Phase::Ended(Ending::Answered { .. })));
+    assert_eq!((runs, ended.iteration), (8, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_beside_the_one_that_reached_the_limit_do_not_end_the_run() {
+    let mut says: Vec<String> = THINGS[..4].iter().map(|it| call("fetch", it)).collect();
+    let beside: Vec<String> = THINGS[4..].iter().map(|it| call("fetch", it)).collect();
+    says.push(beside.join("\n"));
+    says.push("Final Answer: It can not be had.".to_owned());
+    let says: Vec<&str> = says.iter().map(String::as_str).collect();
+    let (ended, runs) = run(&says).await;
     assert!(
         matches!(ended.phase, Phase::Ended(Ending::Answered { .. })),
         "{:?}",
         ended.phase
     );
-    assert_eq!((runs, ended.iteration), (5, 2));
+    assert_eq!((runs, ended.iteration), (5, 6));
 }

@@ -9,7 +9,7 @@ use crate::executor::runs::{asking, post, runs};
 use crate::executor::task;
 use crate::harness::Serving;
 
-/// Reaches outside the workspace, so it needs a person.
+/// Asked about by a rule.
 const EFFECT: &str = "git push --force elsewhere; echo ran >> effects";
 
 fn model() -> ModelServer {

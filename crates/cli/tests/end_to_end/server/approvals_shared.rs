@@ -67,7 +67,7 @@ impl Shared {
     }
 }
 
-/// Reaches outside the workspace, so it needs a person. Each run leaves a line.
+/// Asked about by a rule. Each run leaves a line.
 fn command(name: &str) -> String {
     format!("git push --force {name}; echo ran >> {name}")
 }
@@ -164,6 +164,11 @@ fn killed_and_answered(answer: impl FnOnce(&Shared, &Serving, &str)) {
     let shared = Shared::new();
     let [one, two] = ["one", "two"].map(|name| shared.serve(name));
     let died = while_it_waits(&one, "taken", |id| {
+        // A request is seen before it is in the log of the machine that made it.
+        eventually("it is in the log", || {
+            let verified = shared.run("one", &["audit-log", "verify"]);
+            (verified.code == Some(0)).then_some(())
+        });
         one.signal(Signal::KILL);
         answer(&shared, &two, id);
         eventually_within(TAKEN_UP_WITHIN, "it is taken up", || {
