@@ -120,6 +120,9 @@ pub struct Reason {
     pub text: String,
     /// The command, on one line.
     pub command: String,
+    /// When the rule asks.
+    #[serde(skip)]
+    pub when: When,
 }
 
 /// Says whether a person is asked about a text, and why. Nothing is run.
@@ -190,7 +193,11 @@ fn weigh(
             // A hidden verb may be any of the program's rules; one reason is enough.
             let program = simple.program().unwrap_or_default();
             let shown = cut(&simple.shown());
-            if verdict.reasons.iter().any(|it| it.command == shown) {
+            // One that only asks where nothing can be undone does not stand for one that always does.
+            let says_it = |it: &Reason| {
+                it.command == shown && (it.when == When::Always || rule.when == When::NotUndoable)
+            };
+            if verdict.reasons.iter().any(says_it) {
                 return;
             }
             let text = format!(
@@ -201,6 +208,7 @@ fn weigh(
                 rule: rule.id.clone(),
                 text,
                 command: shown,
+                when: rule.when,
             });
             return;
         }
@@ -210,6 +218,7 @@ fn weigh(
         rule: rule.id.clone(),
         text,
         command,
+        when: rule.when,
     });
 }
 

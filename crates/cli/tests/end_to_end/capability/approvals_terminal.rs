@@ -36,7 +36,7 @@ fn a_person_at_the_terminal_is_asked_in_place() {
     for said in [
         "exec (Elevated) asks for approval",
         "overwrites commits",
-        // It lets the command out, so it is for this call only.
+        // It can not be taken back, so the answer is for this call only.
         "Run it? [y]es, [n]o: ",
     ] {
         assert!(shown.contains(said), "not {said:?}: {shown}");

@@ -323,8 +323,8 @@ mod tests {
     fn the_path_that_was_denied_is_named() {
         for (errors, expected) in [
             (
-                "/bin/bash: line 1: /root/zz: Permission denied",
-                Some("/root/zz"),
+                "/bin/bash: line 1: /home/u/zz: Permission denied",
+                Some("/home/u/zz"),
             ),
             (
                 "cp: cannot create regular file '../b/c': Permission denied",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use holdfast_contract::{HandsOn, Reason, SessionContext, TierVerdict};
-use holdfast_judge::{Context, CouldBe, Unread, judge_reading};
+use holdfast_judge::{Context, CouldBe, Unread, When, judge_reading};
 
 use super::confined::{IRREVERSIBLE, OTHER_RIGHTS};
 use super::people::answers_for_people;
@@ -81,19 +81,16 @@ pub(super) fn command(
     if let Some(reason) = rules.forbid(&reading) {
         verdict.forbidden = Some(reason);
     }
-    let found = |undoable| {
-        let context = Context {
-            undoable,
-            user_rules: Some(&rules.ask),
-        };
-        judge_reading(&reading, &context).reasons
+    // Whether something can be undone is not known here, so the rules for both are asked.
+    let context = Context {
+        undoable: false,
+        user_rules: Some(&rules.ask),
     };
-    let always = found(true);
-    for it in found(false) {
-        let code = match &*it.rule {
-            OTHER_RIGHTS_RULE => OTHER_RIGHTS,
-            _ if always.contains(&it) => IRREVERSIBLE,
-            _ => "destructive_command",
+    for it in judge_reading(&reading, &context).reasons {
+        let code = match (&*it.rule, it.when) {
+            (OTHER_RIGHTS_RULE, _) => OTHER_RIGHTS,
+            (_, When::Always) => IRREVERSIBLE,
+            (_, When::NotUndoable) => "destructive_command",
         };
         let aside = if code == OTHER_RIGHTS {
             ", and outside of the confinement"
@@ -102,10 +99,9 @@ pub(super) fn command(
         };
         let text = format!("`{}` {}{aside} (rule {})", it.command, it.text, it.rule);
         let reason = Reason::new(code, it.command.clone(), text).bound_to(it.rule.clone());
-        if always.contains(&it) {
-            verdict.raise_exact(reason);
-        } else {
-            verdict.unless_undone.push(reason);
+        match it.when {
+            When::Always => verdict.raise_exact(reason),
+            When::NotUndoable => verdict.unless_undone.push(reason),
         }
     }
 }
