@@ -288,9 +288,7 @@ pub(super) fn insert(bytes: &[u8], name: &Name, line: &[u8]) -> Option<Vec<u8>> 
     if !line.first().is_some_and(u8::is_ascii_whitespace) {
         line.insert(0, b'\t');
     }
-    if !line.ends_with(b"\n") {
-        line.push(b'\n');
-    }
+    end_line(&mut line);
     let is_ours = |section: &str, sub: &Option<Bytes>| section == name.section && *sub == name.sub;
     let header = config
         .headers
@@ -300,35 +298,44 @@ pub(super) fn insert(bytes: &[u8], name: &Name, line: &[u8]) -> Option<Vec<u8>> 
         .settings
         .iter()
         .rfind(|it| is_ours(&it.name.section, &it.name.sub));
-    let end = header.map(|it| it.end).max(last.map(|it| it.span.end));
-    let Some(end) = end else {
-        let mut made = bytes.to_vec();
-        if !made.is_empty() && !made.ends_with(b"\n") {
-            made.push(b'\n');
-        }
-        made.extend(header_of(name));
-        made.extend(line);
-        return Some(made);
-    };
-    let is_line_end = bytes[..end].ends_with(b"\n");
-    let rest = bytes[end..].iter().position(|byte| *byte == b'\n');
-    let at = match rest {
-        _ if is_line_end => end,
-        Some(rest) => end + rest + 1,
-        None => bytes.len(),
-    };
-    // A further header may stand on the same line: then the place is not in our section.
-    let is_inside = config.headers.iter().all(|it| it.end <= end || it.end > at);
+    let place = header
+        .map(|it| it.end)
+        .max(last.map(|it| it.span.end))
+        .map(
+            |end| match bytes[end..].iter().position(|it| *it == b'\n') {
+                _ if bytes[..end].ends_with(b"\n") => (end, end),
+                Some(rest) => (end, end + rest + 1),
+                None => (end, bytes.len()),
+            },
+        )
+        // Behind a further header on the same line the place is in another section.
+        .filter(|(end, at)| {
+            config
+                .headers
+                .iter()
+                .all(|it| it.end <= *end || it.end > *at)
+        });
+    let at = place.map_or(bytes.len(), |(_, at)| at);
     let mut made = bytes[..at].to_vec();
-    if !made.ends_with(b"\n") {
-        made.push(b'\n');
+    if !made.is_empty() {
+        end_line(&mut made);
     }
-    if !is_inside {
+    if place.is_none() {
         made.extend(header_of(name));
     }
     made.extend(line);
     made.extend_from_slice(&bytes[at..]);
     Some(made)
+}
+
+/// Ends the line, also where a value would go on in the next one.
+fn end_line(text: &mut Vec<u8>) {
+    if !text.ends_with(b"\n") {
+        text.push(b'\n');
+    }
+    if text.ends_with(b"\\\n") || text.ends_with(b"\\\r\n") {
+        text.push(b'\n');
+    }
 }
 
 fn header_of(name: &Name) -> Vec<u8> {

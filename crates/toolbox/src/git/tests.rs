@@ -84,6 +84,10 @@ fn only_the_lines_of_a_setting_go_and_its_place_is_kept() {
     assert_eq!(inserted("[e]"), "[e]\n\tf = x\n");
     assert_eq!(inserted("[a] b = c"), "[a] b = c\n[e]\n\tf = x\n");
     assert_eq!(inserted("[e] [g] h = i\n"), "[e] [g] h = i\n[e]\n\tf = x\n");
+    assert_eq!(
+        inserted("[e] [g]\nh = i\n"),
+        "[e] [g]\nh = i\n[e]\n\tf = x\n"
+    );
 }
 
 fn config_text() -> impl Strategy<Value = String> {

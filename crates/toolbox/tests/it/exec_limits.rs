@@ -110,16 +110,13 @@ fn memory_kib() -> u64 {
     number.expect("a number")
 }
 
-/// Runs one of them into its limit, and says how long after it the answer came. By then nothing of it
-/// is left, or the answer says so and it is about to end.
-async fn overrun(how: &str, command: &str) -> Duration {
-    const LIMIT: Duration = Duration::from_millis(1500);
+/// Runs one of them into its limit. When the answer comes nothing of it is left, or the answer says so
+/// and it is about to end.
+async fn overrun(how: &str, command: &str) {
     let workspace = Workspace::new();
     let before_kib = memory_kib();
-    let params = json!({"command": command, "timeout_ms": LIMIT.as_millis()});
-    let begun = Instant::now();
+    let params = json!({"command": command, "timeout_ms": 1500});
     let ended = workspace.call(&ExecTool::new(), params).await;
-    let late = begun.elapsed().saturating_sub(LIMIT);
     assert!(
         matches!(&ended, Err(ToolError::Timeout { .. })),
         "{how}: {ended:?}"
@@ -138,7 +135,6 @@ async fn overrun(how: &str, command: &str) -> Duration {
     assert!(workspace.path("1.pid").exists(), "{how} never began");
     let grown_kib = memory_kib().saturating_sub(before_kib);
     assert!(grown_kib < 16 * 1024, "{how}: {grown_kib} KiB more");
-    late
 }
 
 /// Set in the process that the test below starts for itself: the memory that it measures has to be its own.
@@ -146,7 +142,6 @@ const ALONE: &str = "HOLDFAST_TEST_ALONE";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_a_command_does_it_is_gone_with_all_it_started() {
-    const TRIES: usize = 3;
     if std::env::var_os(ALONE).is_none() {
         let name = "exec_limits::whatever_a_command_does_it_is_gone_with_all_it_started";
         let mut again = Command::new(std::env::current_exe().expect("a path"));
@@ -155,12 +150,7 @@ async fn whatever_a_command_does_it_is_gone_with_all_it_started() {
         return;
     }
     for (how, command) in STUBBORN {
-        // A machine that is busy with other things may be late itself, and not each time.
-        let mut lates = Vec::new();
-        while lates.iter().all(|late| *late >= Duration::from_secs(1)) {
-            assert!(lates.len() < TRIES, "{how}: late by {lates:?}");
-            lates.push(overrun(how, command).await);
-        }
+        overrun(how, command).await;
     }
 }
 
