@@ -209,6 +209,8 @@ const NOT_FOLLOWED: &[&str] = &[
     "must ignore",
     "should ignore",
 ];
+/// One of these is in each of them, and few sentences have any.
+const NOT_FOLLOWED_ROOTS: &[&str] = &["follow", "obey", "ignor"];
 /// What is not followed, when it is the call: the word behind those, or none.
 const FOLLOWED: &[&str] = &[
     "", "it", "this", "that", "them", "these", "those", "such", "any",
@@ -273,18 +275,20 @@ fn is_not_followed(said: &str) -> bool {
                     .iter()
                     .any(|word| matches!(*word, "for" | "find" | "shows" | "if"))
                 && PLANTED.is_in(sentence);
-            is_named
-                || NOT_FOLLOWED.iter().any(|phrase| {
-                    let Some(at) = sentence.find(phrase) else {
-                        return false;
-                    };
-                    let behind = &sentence[at + phrase.len()..];
-                    // An order to oneself begins its sentence: "ignore it".
-                    let is_bare = phrase.contains(' ') || words.first() == Some(phrase);
-                    is_bare
-                        && !behind.starts_with(char::is_alphanumeric)
-                        && FOLLOWED.contains(words_of(behind).first().unwrap_or(&""))
-                })
+            if is_named || !NOT_FOLLOWED_ROOTS.iter().any(|it| sentence.contains(it)) {
+                return is_named;
+            }
+            NOT_FOLLOWED.iter().any(|phrase| {
+                let Some(at) = sentence.find(phrase) else {
+                    return false;
+                };
+                let behind = &sentence[at + phrase.len()..];
+                // An order to oneself begins its sentence: "ignore it".
+                let is_bare = phrase.contains(' ') || words.first() == Some(phrase);
+                is_bare
+                    && !behind.starts_with(char::is_alphanumeric)
+                    && FOLLOWED.contains(words_of(behind).first().unwrap_or(&""))
+            })
         })
 }
 
