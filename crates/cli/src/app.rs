@@ -36,7 +36,7 @@ use crate::fail::{Failure, Outcome};
 use crate::logfile;
 use crate::loud;
 use crate::records::{self, Held, Shared};
-use crate::running::{Running, mains};
+use crate::running::{Running, mains, own_places};
 use crate::secrets;
 use crate::server_terminal::{Prints, ServerTerminal};
 use crate::telemetry::Traces;
@@ -211,7 +211,8 @@ impl App {
             Some(subagents) => tools.into_iter().chain(subagents.tools()).collect(),
             None => tools,
         };
-        let mains = mains(workspace, self.channel(life)?, self.memory(), reserved);
+        let own = own_places(&self.config.confinement);
+        let mains = mains(workspace, self.channel(life)?, self.memory(), reserved, own);
         let stack = ToolStack::new(Parts {
             stores: stores.clone(),
             tools,

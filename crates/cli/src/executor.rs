@@ -171,6 +171,7 @@ pub(crate) fn tree(
 ) -> Arc<SessionTree> {
     let limits = app.config.sessions.clone();
     let tree = SessionTree::new(documents.clone(), runtime.clone(), limits, reserved);
+    let tree = tree.with_own_places(own_places(&app.config.confinement));
     Arc::new(tree.with_trust(trust.clone()))
 }
 

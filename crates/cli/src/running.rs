@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdfast_agent::subagents::Subagents;
-use holdfast_contract::{Channel, SessionContext};
+use holdfast_confine::{ConfinementConfig, Kernel};
+use holdfast_contract::{Channel, OwnPlace, SessionContext};
 use holdfast_memory::Memory;
 use holdfast_reliability::janitor;
 use holdfast_reliability::observe::metrics::Metrics;
@@ -12,6 +13,7 @@ use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::git::GitKeeper;
 use holdfast_toolbox::stack::{Sessions, Stores, ToolStack};
+use holdfast_toolbox::tools;
 
 use crate::records::{self, Shared};
 use crate::telemetry::Traces;
@@ -85,12 +87,19 @@ impl Running {
     }
 }
 
+/// Shared directories in whose place sessions see their own.
+pub(crate) fn own_places(config: &ConfinementConfig) -> Vec<OwnPlace> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    tools::own_places(config, Kernel::probe(), home.as_deref())
+}
+
 /// The contexts of sessions that no tree knows: each may do what its workspace allows.
 pub(crate) fn mains(
     workspace: PathBuf,
     channel: Arc<dyn Channel>,
     memory: Arc<Memory>,
     reserved: Vec<PathBuf>,
+    own_places: Vec<OwnPlace>,
 ) -> Sessions {
     Arc::new(move |envelope| {
         let target = &envelope.target;
@@ -100,6 +109,7 @@ pub(crate) fn mains(
             .with_memory(&memory);
         Arc::new(SessionContext {
             reserved: reserved.clone(),
+            own_places: own_places.clone(),
             ..session
         })
     })

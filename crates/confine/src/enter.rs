@@ -9,6 +9,7 @@ use crate::config::Mode;
 use crate::kernel::{Has, Kernel};
 use crate::mark::Mark;
 use crate::plan::Plan;
+use crate::view::View;
 use crate::{calls, files};
 
 /// Powers of root that builds, tests and package managers need, by their numbers in the kernel's
@@ -42,7 +43,7 @@ pub enum ConfineError {
     /// The ruleset could not be made.
     #[error("the file rules can not be made: {0}")]
     Files(#[from] landlock::RulesetError),
-    /// A directory could not be looked at.
+    /// A directory could not be looked at, or its name holds a NUL character.
     #[error("the file rules can not be made: {0}")]
     Io(#[from] io::Error),
     /// The directories above what is hidden hold too much.
@@ -59,6 +60,7 @@ pub enum ConfineError {
 /// Everything that is laid on one command, made before the fork.
 #[derive(Debug)]
 pub struct Confinement {
+    view: Option<View>,
     ruleset: Option<OwnedFd>,
     filters: Vec<BpfProgram>,
     mark: Mark,
@@ -84,6 +86,7 @@ impl Confinement {
             Vec::new()
         };
         Ok(Self {
+            view: View::new(kernel.views, &plan.covers)?,
             ruleset,
             filters,
             mark,
@@ -93,13 +96,26 @@ impl Confinement {
     /// The mark alone, for a command that runs with other rights or where nothing is to be confined.
     pub fn mark_only(mark: Mark) -> Self {
         Self {
+            view: None,
             ruleset: None,
             filters: Vec::new(),
             mark,
         }
     }
 
-    /// Lays all of it on this process, and on everything it will start. Called between fork and
+    /// Whether the command gets a view of its own, in which its working directory has to be entered
+    /// again by name.
+    pub fn has_view(&self) -> bool {
+        self.view.is_some()
+    }
+
+    /// Puts this process into its view, if it has one. Called between fork and exec, before
+    /// [`Self::enter`], which forbids it: it makes system calls only, and neither allocates nor locks.
+    pub fn enter_view(&self) -> io::Result<()> {
+        self.view.as_ref().map_or(Ok(()), View::enter)
+    }
+
+    /// Lays the rest of it on this process, and on everything it will start. Called between fork and
     /// exec: it makes system calls only, and neither allocates nor locks.
     pub fn enter(&self) -> io::Result<()> {
         self.mark.put_on();

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::view::{self, Views};
+
 /// Whether the kernel has something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -20,6 +22,8 @@ pub struct Kernel {
     pub landlock_abi: u32,
     /// Filters over system calls.
     pub seccomp: Has,
+    /// Views of the file system.
+    pub views: Views,
 }
 
 /// From this version on Landlock keeps signals and abstract sockets inside.
@@ -36,6 +40,7 @@ impl Kernel {
         Self {
             landlock_abi: landlock_abi(),
             seccomp: seccomp(),
+            views: view::probe(),
         }
     }
 

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::view::Cover;
+
 /// Whether a command reaches the network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -55,6 +57,8 @@ pub struct Plan {
     pub devices: Vec<PathBuf>,
     /// Directories that stay out of reach although one above them is granted.
     pub hidden: Vec<PathBuf>,
+    /// Shared directories in whose place the command sees others.
+    pub covers: Vec<Cover>,
     /// Whether it reaches the network.
     pub network: Network,
     /// Whether it talks to local services.
@@ -157,6 +161,27 @@ impl Plan {
         }
     }
 
+    /// Puts a directory of the command's own in the place of a shared one. What the plan names in the
+    /// shared one stays there, with the entry of it that leads there.
+    pub fn cover(&mut self, shared: PathBuf, own: PathBuf) {
+        self.write.retain(|path| *path != shared);
+        let lists = [
+            &self.read,
+            &self.write,
+            &self.granted_read,
+            &self.granted_write,
+        ];
+        let mut shown: Vec<PathBuf> = lists
+            .into_iter()
+            .flatten()
+            .filter_map(|path| entry_of(&shared, path))
+            .collect();
+        shown.sort();
+        shown.dedup();
+        self.write.push(own.clone());
+        self.covers.push(Cover { shared, own, shown });
+    }
+
     /// All files, for a command that a person has let out: everything its user may touch but what is
     /// hidden, and whom it likes to signal.
     pub fn of_everything() -> Self {
@@ -189,9 +214,31 @@ impl Plan {
     }
 }
 
+/// The entry of `shared` that leads to `path`, by its real name.
+fn entry_of(shared: &Path, path: &Path) -> Option<PathBuf> {
+    let real = path.canonicalize().ok()?;
+    let first = real.strip_prefix(shared).ok()?.components().next()?;
+    Some(shared.join(first))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_granted_in_a_covered_directory_stays_visible() {
+        let house = tempfile::tempdir().expect("a directory");
+        let shared = house.path().canonicalize().expect("a real name");
+        std::fs::create_dir_all(shared.join("a/b")).expect("made");
+        let mut plan = Plan {
+            write: vec![shared.clone(), shared.join("a/b"), shared.join("not there")],
+            read: vec![PathBuf::from("/usr")],
+            ..Plan::default()
+        };
+        plan.cover(shared.clone(), PathBuf::from("/own"));
+        assert_eq!(plan.covers[0].shown, [shared.join("a")]);
+        assert!(!plan.write.contains(&shared) && plan.write.contains(&PathBuf::from("/own")));
+    }
 
     #[test]
     fn directories_of_programs_are_read_and_what_is_above_home_is_not() {

@@ -115,6 +115,15 @@ impl fmt::Debug for MemoryWriteHandle {
     }
 }
 
+/// A directory that everybody on this machine shares, and where workspaces have their own in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnPlace {
+    /// What commands call it: `/tmp`.
+    pub shared: PathBuf,
+    /// The directory with one for each workspace.
+    pub base: PathBuf,
+}
+
 /// What all calls of one session share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionContext {
@@ -140,6 +149,8 @@ pub struct SessionContext {
     pub halted: Option<String>,
     /// Directories that no tool may enter, whatever else is granted: the state with its tokens.
     pub reserved: Vec<PathBuf>,
+    /// Shared directories in whose place commands and file tools see the workspace's own.
+    pub own_places: Vec<OwnPlace>,
     /// Present when the session may search what its agent remembers.
     pub memory_read: Option<MemoryReadHandle>,
     /// Present when the session may add to what its agent remembers. A worker has none.
@@ -181,6 +192,7 @@ impl SessionContext {
             approval: None,
             halted: None,
             reserved: Vec::new(),
+            own_places: Vec::new(),
             memory_read: None,
             memory_write: None,
             workspace_root,

@@ -49,7 +49,7 @@ pub use channel::{
 pub use clock::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use code::ErrorCode;
 pub use context::{
-    CallContext, ExecHandle, HostRule, Lifeline, MemoryReadHandle, MemoryWriteHandle, ReadHandle,
+    CallContext, ExecHandle, HostRule, Lifeline, MemoryReadHandle, MemoryWriteHandle, OwnPlace, ReadHandle,
     SessionContext, SessionKind, ToolContext, WriteHandle,
 };
 pub use envelope::{

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use holdfast_contract::{SessionContext, SessionKind, ToolCallEnvelope};
+use holdfast_contract::{OwnPlace, SessionContext, SessionKind, ToolCallEnvelope};
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::documents::{
     Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
@@ -114,6 +114,7 @@ pub struct SessionTree {
     pub(super) runtime: Arc<Runtime>,
     pub(super) limits: SessionLimits,
     reserved: Vec<PathBuf>,
+    own_places: Vec<OwnPlace>,
     pub(super) trust: Option<Arc<TrustBook>>,
     pub(super) live: RwLock<HashMap<String, Live>>,
 }
@@ -131,9 +132,17 @@ impl SessionTree {
             runtime,
             limits,
             reserved,
+            own_places: Vec::new(),
             trust: None,
             live: RwLock::default(),
         }
+    }
+
+    /// The same tree, whose sessions see their own directories in the place of these.
+    #[must_use]
+    pub fn with_own_places(mut self, own_places: Vec<OwnPlace>) -> Self {
+        self.own_places = own_places;
+        self
     }
 
     /// The same tree, whose sessions have read what their parents tell them and what their children
@@ -302,6 +311,7 @@ impl SessionTree {
         session: &Session,
     ) -> Arc<SessionContext> {
         context.reserved.clone_from(&self.reserved);
+        context.own_places.clone_from(&self.own_places);
         let context = Arc::new(context);
         let mut lives = self.live.write();
         let live = lives

@@ -57,8 +57,15 @@ impl Beneath {
         if let Some(grant) = place.granted.iter().find(|grant| grant.asked == asked) {
             return Self::granted(place, grant);
         }
-        let relative = relative_to(&place.root, asked)?;
-        let root = Dir::open_ambient_dir(&place.root, ambient_authority()).map_err(|error| {
+        let (root, relative, shown) = match relative_to(&place.root, asked) {
+            Ok(relative) => (place.root.clone(), relative.clone(), relative),
+            Err(outside) => {
+                let own = place.in_own(asked).ok_or(outside)?;
+                let root = own.root().ok_or_else(|| fault::outside(asked))?;
+                (root, own.relative, own.shown)
+            }
+        };
+        let root = Dir::open_ambient_dir(&root, ambient_authority()).map_err(|error| {
             ToolError::coded(
                 "io_error",
                 format!("the workspace root can not be opened: {error}"),
@@ -69,8 +76,8 @@ impl Beneath {
             links: Links::Beneath,
             reserved: place.reserved.clone(),
             asked: asked.to_owned(),
-            shown: relative.clone(),
             relative,
+            shown,
         })
     }
 

@@ -38,6 +38,7 @@ mod fault;
 pub mod memory;
 pub mod message;
 mod nearest;
+mod own;
 mod place;
 pub mod read;
 pub mod read_on;
@@ -53,6 +54,7 @@ pub use holdfast_confine::peer;
 pub use memory::search::MemorySearchTool;
 pub use memory::store::MemoryStoreTool;
 pub use message::MessageTool;
+pub use own::own_places;
 pub use read::ReadTool;
 pub(crate) use text::one_line;
 pub use write::WriteTool;
@@ -261,6 +263,12 @@ pub const LIMITS: &[Limit] = &[
         name: "SWEEP_PROCESSES_MAX",
         value: exec::SWEEP_PROCESSES_MAX as u64,
         meaning: "killed processes of a command that are waited for at once",
+        setting: None,
+    },
+    Limit {
+        name: "OWN_UNUSED_HOURS_MAX",
+        value: own::OWN_UNUSED_HOURS_MAX,
+        meaning: "a workspace's own `/tmp` and `/dev/shm` are removed when they were not used for so long",
         setting: None,
     },
     Limit {

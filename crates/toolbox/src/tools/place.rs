@@ -3,11 +3,13 @@
 use std::path::{Component, Path, PathBuf};
 
 use holdfast_contract::{
-    PathGrant, PermissionTier, Reason, SessionContext, TierVerdict, ToolContext, ToolError,
+    OwnPlace, PathGrant, PermissionTier, Reason, SessionContext, TierVerdict, ToolContext,
+    ToolError,
 };
 use holdfast_reliability::canonical::Digest;
 use serde_json::Value;
 
+use super::own::InOwn;
 use super::{args, beneath};
 
 /// A root, the single paths that were approved besides, and what is out of bounds in any case.
@@ -15,6 +17,9 @@ pub(super) struct Place {
     pub(super) root: PathBuf,
     pub(super) granted: Vec<PathGrant>,
     pub(super) reserved: Vec<PathBuf>,
+    /// Shared directories in whose place the session sees its own, and the workspace they belong to.
+    own_places: Vec<OwnPlace>,
+    workspace: PathBuf,
 }
 
 impl Place {
@@ -33,7 +38,15 @@ impl Place {
     /// Where commands may start.
     pub(super) fn to_run(ctx: &ToolContext) -> Result<Self, ToolError> {
         let handle = ctx.exec_handle()?;
-        Ok(Self::new(ctx, &handle.working_dir, &[]))
+        // By its real name: a command's directory is entered before its view is.
+        let mut place = Self::new(ctx, &handle.working_dir, &[]);
+        place.own_places.clear();
+        Ok(place)
+    }
+
+    /// Where this path leads in the session's own directories.
+    pub(super) fn in_own(&self, asked: &str) -> Option<InOwn> {
+        InOwn::of(&self.own_places, &self.workspace, asked)
     }
 
     fn new(ctx: &ToolContext, root: &Path, granted: &[PathGrant]) -> Self {
@@ -41,6 +54,8 @@ impl Place {
             root: root.to_owned(),
             granted: granted.to_vec(),
             reserved: ctx.session.reserved.clone(),
+            own_places: ctx.session.own_places.clone(),
+            workspace: ctx.session.workspace_root.clone(),
         }
     }
 }
@@ -74,6 +89,9 @@ pub(super) fn tier_of_path(
         // By name only: where it really leads is checked when it is opened.
         let named = out_of_bounds(&session.workspace_root.join(asked));
         verdict.forbidden = named.map(|dir| reserved(dir));
+        return verdict;
+    }
+    if InOwn::of(&session.own_places, &session.workspace_root, asked).is_some() {
         return verdict;
     }
     let grant = grant_for(&session.workspace_root, asked);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdfast_confine::kernel::Has;
-use holdfast_confine::{ConfinementConfig, Kernel, Mode, UnixSockets};
+use holdfast_confine::{ConfinementConfig, Kernel, Mode, UnixSockets, Views};
 use holdfast_contract::{Tool, ToolContext, ToolError};
 use holdfast_toolbox::tools::ExecTool;
 use serde_json::{Value, json};
@@ -410,6 +410,7 @@ async fn a_kernel_that_can_not_is_told_apart() {
     let nothing = Kernel {
         landlock_abi: 0,
         seccomp: Has::No,
+        views: Views::No,
     };
     let with = |mode| ConfinementConfig {
         mode,

@@ -16,7 +16,7 @@ use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::memory::MemoryLimits;
 use holdfast_toolbox::git::{GitError, GitKeeper, SetAside};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
-use holdfast_toolbox::tools::{EditTool, ExecTool, WriteTool};
+use holdfast_toolbox::tools::{EditTool, ExecTool, WriteTool, own_places};
 use holdfast_undo::{UndoSettings, UndoStore};
 use serde_json::{Value, json};
 
@@ -51,6 +51,10 @@ impl Scene {
 
     /// A workspace somewhere beneath the outer directory.
     fn of(workspace: impl FnOnce(&Path) -> PathBuf, mode: Mode) -> Self {
+        Self::on(Kernel::probe(), workspace, mode)
+    }
+
+    fn on(kernel: Kernel, workspace: impl FnOnce(&Path) -> PathBuf, mode: Mode) -> Self {
         let outer = tempfile::tempdir().unwrap();
         let real = outer.path().canonicalize().unwrap();
         for dir in ["home", "state", "workspace"] {
@@ -64,10 +68,16 @@ impl Scene {
         let runtime = Arc::new(Runtime::system());
         let stores = Stores::memory(&runtime, MemoryLimits::default());
         let (workspace, reserved) = (root.clone(), vec![state.clone()]);
+        let confinement = ConfinementConfig {
+            mode,
+            ..ConfinementConfig::default()
+        };
+        let own_places = own_places(&confinement, kernel, None);
         let sessions = Arc::new(move |_: &ToolCallEnvelope| {
             let session = SessionContext::main("session", "agent", workspace.clone());
             Arc::new(SessionContext {
                 reserved: reserved.clone(),
+                own_places: own_places.clone(),
                 ..session
             })
         });
@@ -78,11 +88,9 @@ impl Scene {
         ];
         parts.tools.push(Arc::new(WriteTool));
         parts.tools.push(Arc::new(EditTool));
-        let confinement = ConfinementConfig {
-            mode,
-            ..ConfinementConfig::default()
-        };
-        let exec = ExecTool::with_environment(variables).with_confinement(confinement);
+        let exec = ExecTool::with_environment(variables)
+            .with_confinement(confinement)
+            .on_kernel(kernel);
         parts.tools.push(Arc::new(exec));
         parts.git = Some(keeper.clone());
         let undo = UndoStore::open(&state, UndoSettings::default(), clock).unwrap();

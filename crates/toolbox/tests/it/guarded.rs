@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use holdfast_confine::{ConfinementConfig, Kernel};
 use holdfast_contract::{CallContext, Reason, SessionContext, ToolContext};
+use holdfast_toolbox::tools::own_places;
 
 pub(crate) const SECRET: &str = "the-approver-token-of-this-test";
 
@@ -11,6 +13,7 @@ pub(crate) const SECRET: &str = "the-approver-token-of-this-test";
 pub(crate) fn context(workspace: &Path, state: &Path, approved: &[&str]) -> ToolContext {
     let root = workspace.canonicalize().expect("is there");
     let mut session = SessionContext::main("session", "agent", root);
+    session.own_places = own_places(&ConfinementConfig::default(), Kernel::probe(), None);
     session.reserved = vec![state.canonicalize().expect("is there")];
     if let Some(exec) = &mut session.exec {
         let reasons = approved.iter().map(|code| Reason::new(code, "x", "x"));

@@ -30,3 +30,4 @@ mod tools_exec;
 mod tools_files;
 mod tools_memory;
 mod tr;
+mod views;

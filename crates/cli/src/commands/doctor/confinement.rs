@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_confine::kernel::{ABI_WITH_SCOPES, Has};
-use holdfast_confine::{Kernel, Mode, UnixSockets};
+use holdfast_confine::{Kernel, Mode, UnixSockets, Views};
 use holdfast_contract::{CallContext, SessionContext, Tool, ToolContext};
 use holdfast_toolbox::tools::ExecTool;
 use serde_json::json;
@@ -22,6 +22,7 @@ pub(super) async fn checks(app: &App, workspace: &Path) -> Vec<Check> {
     let (kernel, mode) = (Kernel::probe(), app.config.confinement.mode);
     let mut checks = of_kernel(mode, kernel);
     if mode != Mode::Off && kernel.confines_files() {
+        checks.push(views(kernel.views));
         checks.push(tried(app).await);
     }
     checks.extend(sockets(app));
@@ -88,6 +89,25 @@ fn seccomp(mode: Mode, kernel: Kernel) -> Check {
             "this kernel filters no system calls: commands can trace other processes and shed \
              their mark",
             SECCOMP_ADVICE,
+        ),
+    }
+}
+
+/// Whether commands see a `/tmp` of their own.
+fn views(views: Views) -> Check {
+    const NAME: &str = "views";
+    match views {
+        Views::Plain => Check::ok(NAME, "commands see a /tmp of their workspace's own"),
+        Views::User => Check::ok(
+            NAME,
+            "commands see a /tmp of their workspace's own, in a user namespace",
+        ),
+        Views::No => Check::warn(
+            NAME,
+            "commands can not write to /tmp: this system gives them no mount namespace. Their temporary \
+             files go to $TMPDIR",
+            "Allow user namespaces (kernel.apparmor_restrict_unprivileged_userns=0, \
+             user.max_user_namespaces), or give the container CAP_SYS_ADMIN.",
         ),
     }
 }
@@ -258,6 +278,7 @@ mod tests {
             let kernel = Kernel {
                 landlock_abi,
                 seccomp,
+                views: Views::Plain,
             };
             let checks = of_kernel(mode, kernel);
             let expected = [("landlock", of_landlock), ("seccomp", of_seccomp)];

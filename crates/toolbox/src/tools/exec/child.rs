@@ -3,13 +3,17 @@
 //! Other threads do not exist in the child but their locks may be held for ever, so only calls
 //! that are async-signal-safe are allowed here: bare system calls, no allocation, no locks.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use holdfast_confine::Confinement;
 use holdfast_contract::Lifeline;
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{
     Pid, Signal, fchdir, getpid, getppid, set_parent_process_death_signal, setsid,
@@ -20,6 +24,8 @@ use super::guardian::Introduction;
 /// What the child needs, allocated before the fork.
 pub(super) struct Setup {
     directory: File,
+    /// Its name, where it has to be entered again in a view of the command's own.
+    directory_name: Option<CString>,
     lifeline: Option<File>,
     confinement: Confinement,
     parent: Pid,
@@ -32,8 +38,16 @@ impl Setup {
         lifeline: Option<Lifeline>,
         confinement: Confinement,
     ) -> io::Result<Self> {
+        let directory_name = if confinement.has_view() {
+            let link = format!("/proc/self/fd/{}", directory.as_raw_fd());
+            let name = std::fs::read_link(link)?.into_os_string().into_vec();
+            Some(CString::new(name).map_err(io::Error::other)?)
+        } else {
+            None
+        };
         Ok(Self {
             directory,
+            directory_name,
             lifeline: lifeline.map(|lifeline| lifeline.lend()).transpose()?,
             confinement,
             parent: getpid(),
@@ -54,6 +68,15 @@ impl Setup {
         // not what has taken its name since.
         fchdir(&self.directory)?;
         close_on_exec_from_3();
+        if let Some(name) = &self.directory_name {
+            self.confinement.enter_view()?;
+            self.enter_again(name)?;
+            // A change of what this process may do takes the signal back.
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            if getppid() != Some(self.parent) {
+                return Err(Errno::SRCH.into());
+            }
+        }
         if let Some(lifeline) = &self.lifeline {
             // Here and not in the parent, where another command could inherit it meanwhile.
             let flags = fcntl_getfd(lifeline)?;
@@ -61,6 +84,18 @@ impl Setup {
         }
         // Last: from here on most of the above would be refused.
         self.confinement.enter()
+    }
+
+    /// Enters the directory as it is in the view: the descriptor leads to the same one outside of it.
+    fn enter_again(&self, name: &CString) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let inside = openat(CWD, name.as_c_str(), flags, Mode::empty())?;
+        let (is, was) = (fstat(&inside)?, fstat(&self.directory)?);
+        if (is.st_dev, is.st_ino) != (was.st_dev, was.st_ino) {
+            return Err(Errno::STALE.into());
+        }
+        fchdir(&inside)?;
+        Ok(())
     }
 }
 
@@ -72,7 +107,8 @@ impl Setup {
 )]
 pub(super) fn prepare(command: &mut Command, setup: Setup, guardian: Introduction) {
     // SAFETY: `apply` makes system calls only (prctl, getppid, setsid, getpid, write, fchdir,
-    // close_range, fcntl, setrlimit, prctl, landlock_restrict_self, seccomp). It neither allocates nor takes a lock: errors are made from bare error numbers, and the
+    // close_range, unshare, open, mount, open_tree, move_mount, fstat, fcntl, setrlimit,
+    // landlock_restrict_self, seccomp). It neither allocates nor takes a lock: errors are made from bare error numbers, and the
     // descriptors it borrows are owned by the closure, so they are open in the child.
     unsafe {
         command.pre_exec(move || setup.apply(&guardian));

@@ -1,16 +1,14 @@
 //! How far one command may reach.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use holdfast_confine::kernel::Has;
 use holdfast_confine::{Confinement, ConfinementConfig, Kernel, Mark, Mode, Plan, UnixSockets};
-use holdfast_contract::{Reason, SessionContext, ToolError, ToolResult};
-use holdfast_reliability::canonical::Digest;
-use rustix::fs::{Mode as RawMode, OFlags};
+use holdfast_contract::{OwnPlace, Reason, SessionContext, ToolError, ToolResult};
 
 use super::grants::Grants;
+use crate::tools::own;
 
 /// `sudo` and its like, which the kernel gives no rights under any confinement.
 pub(super) const OTHER_RIGHTS: &str = "other_rights";
@@ -40,9 +38,10 @@ const HINT_SOCKETS: &str = "Commands here talk to no service behind a Unix socke
                             can allow it with confinement.unixSockets: allow in the configuration.";
 /// Bytes of a path in a hint.
 const PATH_SHOWN_BYTES_MAX: usize = 512;
-/// Names of the directory for temporary files of one workspace.
+/// The variable that names the directory for temporary files.
 const TEMPORARY: &str = "TMPDIR";
-const TEMPORARY_DIGITS: usize = 16;
+/// Where they go in a view of the workspace's own.
+const TEMPORARY_IN_VIEW: &str = "/tmp";
 
 /// What one command is held to, not yet made: that touches files.
 pub(super) struct Rules {
@@ -52,6 +51,7 @@ pub(super) struct Rules {
     workspace: PathBuf,
     /// What no command may enter.
     reserved: Vec<PathBuf>,
+    own_places: Vec<OwnPlace>,
     reach: Reach,
     /// What was asked for besides, and approved.
     grants: Grants,
@@ -97,6 +97,7 @@ impl Rules {
             mark,
             workspace: session.workspace_root.clone(),
             reserved: session.reserved.clone(),
+            own_places: session.own_places.clone(),
             reach: Reach::of(approved),
             grants: grants.approved(approved),
         }
@@ -139,12 +140,8 @@ impl Rules {
         let home = value(environment, "HOME").map(PathBuf::from);
         let mut plan = Plan::of_system(home.as_deref(), value(environment, "PATH"));
         let expanded = |list: &[String]| -> Vec<PathBuf> {
-            let named = list
-                .iter()
-                .filter_map(|path| match path.strip_prefix("~/") {
-                    Some(rest) => Some(home.as_ref()?.join(rest)),
-                    None => Some(PathBuf::from(path)),
-                });
+            let named = list.iter();
+            let named = named.filter_map(|path| own::expanded(path, home.as_deref()));
             named.collect()
         };
         plan.read.extend(expanded(&self.config.read));
@@ -152,13 +149,10 @@ impl Rules {
         plan.write.push(self.workspace.clone());
         plan.granted_read.clone_from(&self.grants.reads);
         plan.granted_write.clone_from(&self.grants.writes);
-        if self.kernel.confines_files()
-            && let Some(dir) =
-                temporary(&self.workspace, expanded(self.config.temporary.as_slice()))
-        {
+        self.cover(&mut plan);
+        if let Some(dir) = self.temporary(&mut plan, home.as_deref()) {
             environment.retain(|(name, _)| name != TEMPORARY);
-            environment.push((TEMPORARY.into(), dir.clone().into()));
-            plan.write.push(dir);
+            environment.push((TEMPORARY.into(), dir.into()));
         }
         plan.hidden = self.hidden();
         plan.network = self.config.network;
@@ -169,6 +163,33 @@ impl Rules {
 }
 
 impl Rules {
+    /// Puts the workspace's own directories in the place of shared ones.
+    fn cover(&self, plan: &mut Plan) {
+        for place in &self.own_places {
+            if place.shared.starts_with(&self.workspace) {
+                continue;
+            }
+            if let Some(own) = own::made(&place.base, &self.workspace) {
+                plan.cover(place.shared.clone(), own);
+            }
+        }
+        plan.covers.iter().for_each(own::make_room);
+    }
+
+    /// Where temporary files go: what others keep in the shared directory is no business of a command.
+    fn temporary(&self, plan: &mut Plan, home: Option<&Path>) -> Option<PathBuf> {
+        let shared = Path::new(TEMPORARY_IN_VIEW);
+        if plan.covers.iter().any(|cover| cover.shared == shared) {
+            return Some(shared.to_owned());
+        }
+        if !self.kernel.confines_files() {
+            return None;
+        }
+        let dir = own::made(&own::temporary_base(&self.config, home)?, &self.workspace)?;
+        plan.write.push(dir.clone());
+        Some(dir)
+    }
+
     /// For a command that was let out. Services behind Unix sockets stay as they are configured:
     /// they run commands for whoever asks, and would read the state for it.
     fn plan_outside(&self) -> Plan {
@@ -250,74 +271,11 @@ fn value<'e>(environment: &'e [(OsString, OsString)], name: &str) -> Option<&'e 
     Some(&found.1)
 }
 
-/// A directory of this user and workspace alone for temporary files: what others keep in the common
-/// one is no business of a command. `None` when somebody else sits on its name.
-fn temporary(workspace: &Path, configured: Vec<PathBuf>) -> Option<PathBuf> {
-    let owner = rustix::process::geteuid().as_raw();
-    let own = if let Some(dir) = configured.into_iter().next() {
-        dir
-    } else {
-        let base = std::env::temp_dir().canonicalize().ok()?;
-        base.join(format!("holdfast-{owner}"))
-    };
-    let own = ours(own, owner)?;
-    let mut name = Digest::of(workspace.as_os_str().as_encoded_bytes()).to_string();
-    name.truncate(TEMPORARY_DIGITS);
-    private(own.join(name), owner)
-}
-
-/// The directory, made if need be, if it is ours and nobody else can put anything there.
-fn ours(path: PathBuf, owner: u32) -> Option<PathBuf> {
-    // One that is there is looked at below, whoever made it.
-    let _ = std::fs::DirBuilder::new().mode(0o700).create(&path);
-    let seen = std::fs::symlink_metadata(&path).ok()?;
-    let others_write = seen.mode() & 0o022 != 0;
-    (seen.is_dir() && seen.uid() == owner && !others_write).then_some(path)
-}
-
-/// The same, and nobody else can look in. A command may have opened it to others: then it is closed
-/// again, or one command could take it from all later ones.
-fn private(path: PathBuf, owner: u32) -> Option<PathBuf> {
-    let _ = std::fs::DirBuilder::new().mode(0o700).create(&path);
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-    let open = rustix::fs::open(&path, flags, RawMode::empty()).ok()?;
-    let seen = rustix::fs::fstat(&open).ok()?;
-    if seen.st_uid != owner {
-        return None;
-    }
-    rustix::fs::fchmod(&open, RawMode::RWXU).ok()?;
-    Some(path)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use holdfast_confine::Views;
 
     use super::*;
-
-    #[test]
-    fn a_directory_that_is_not_ours_alone_is_not_used() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let owner = rustix::process::geteuid().as_raw();
-        let made = private(dir.path().join("made"), owner).expect("made");
-        assert_eq!(private(made.clone(), owner), Some(made.clone()));
-        let link = dir.path().join("link");
-        std::os::unix::fs::symlink(&made, &link).expect("linked");
-        assert_eq!(private(link, owner), None);
-        assert_eq!(private(made.clone(), owner + 1), None);
-        // One that a command has opened to others is closed again.
-        let open = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&made, open.clone()).expect("set");
-        assert_eq!(private(made.clone(), owner), Some(made.clone()));
-        let rights = std::fs::metadata(&made).expect("there").mode();
-        assert_eq!(rights & 0o777, 0o700);
-        // Above it others may look, and may not write.
-        std::fs::set_permissions(&made, open).expect("set");
-        assert_eq!(ours(made.clone(), owner), Some(made.clone()));
-        let writable = std::fs::Permissions::from_mode(0o777);
-        std::fs::set_permissions(&made, writable).expect("set");
-        assert_eq!(ours(made, owner), None);
-    }
 
     #[test]
     fn the_path_that_was_denied_is_named() {
@@ -361,6 +319,7 @@ mod tests {
             let kernel = Kernel {
                 landlock_abi: 0,
                 seccomp,
+                views: Views::No,
             };
             let rules = Rules::new(&config, kernel, &session, Mark::new(1), Grants::default());
             assert_eq!(rules.hold().sockets.is_some(), expected, "{seccomp:?}");

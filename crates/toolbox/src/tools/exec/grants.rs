@@ -9,7 +9,7 @@ use holdfast_reliability::canonical::Digest;
 use rustix::fs::{Access, AtFlags, CWD};
 use serde_json::Value;
 
-use crate::tools::place;
+use crate::tools::{own, place};
 
 /// Paths that one call may name.
 pub(in crate::tools) const GRANTS_MAX: usize = 32;
@@ -61,7 +61,7 @@ impl Grants {
         for text in texts(params, "writes") {
             let path = whole(text);
             let real = nearest(&path);
-            if had.iter().any(|dir| real.starts_with(dir)) {
+            if had.iter().any(|dir| real.starts_with(dir)) || own::is_own(session, &path) {
                 continue;
             }
             if path.canonicalize().is_err() {
@@ -73,8 +73,9 @@ impl Grants {
         had.extend(configured(&config.read));
         had.extend(plan.read);
         for text in texts(params, "reads") {
-            let real = nearest(&whole(text));
-            if !had.iter().any(|dir| real.starts_with(dir)) {
+            let path = whole(text);
+            let real = nearest(&path);
+            if !had.iter().any(|dir| real.starts_with(dir)) && !own::is_own(session, &path) {
                 had.push(real.clone());
                 named.reads.push(real);
             }

@@ -84,15 +84,21 @@ const COMMANDS: &[&str] = &[
 #[tokio::test(flavor = "multi_thread")]
 async fn everyday_commands_succeed_and_nothing_is_set_aside() {
     assert!(COMMANDS.len() >= 60);
-    let scene = Scene::bare();
-    let config = "FILTER_BRANCH_SQUELCH_WARNING=1";
-    let mut failed = Vec::new();
-    for command in COMMANDS {
-        let answer = scene.exec(&format!("export {config}; {command}")).await;
-        if answer["exit_code"] != 0 || answer.get("set_aside").is_some() {
-            failed.push(format!("{command}: {answer}"));
+    for views in crate::views::forms().into_iter().chain([Views::No]) {
+        let kernel = Kernel {
+            views,
+            ..Kernel::probe()
+        };
+        let scene = Scene::on(kernel, Path::to_owned, Mode::BestEffort);
+        let config = "FILTER_BRANCH_SQUELCH_WARNING=1";
+        let mut failed = Vec::new();
+        for command in COMMANDS {
+            let answer = scene.exec(&format!("export {config}; {command}")).await;
+            if answer["exit_code"] != 0 || answer.get("set_aside").is_some() {
+                failed.push(format!("{views:?}: {command}: {answer}"));
+            }
         }
+        assert!(failed.is_empty(), "{}", failed.join("\n"));
+        assert!(scene.listed().is_empty());
     }
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
-    assert!(scene.listed().is_empty());
 }
