@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use holdfast_confine::{ConfinementConfig, Mode};
+use holdfast_confine::{ConfinementConfig, Kernel, Mode, Views};
 use holdfast_contract::{
     SessionContext, Status, SystemClock, ToolCallEnvelope, ToolResultEnvelope,
 };
