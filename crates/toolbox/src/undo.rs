@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdfast_contract::ErrorCode;
+use holdfast_contract::{Effect, ErrorCode};
 use holdfast_reliability::call::{Call, Failure, Judged, Reply};
 use holdfast_reliability::service::Service;
 use holdfast_undo::{Coverage, OpenPoint, UndoResult, UndoStore, Where};
@@ -28,8 +28,10 @@ fn writes(call: &Call) -> Option<Where> {
     if !tool.may_change_workspace() {
         return None;
     }
+    // What reaches further than files may change more than the path that it names.
+    let is_of_files = tool.effect() == Effect::Workspace;
     let path = call.envelope.payload.params.get("path");
-    Some(match path.and_then(Value::as_str) {
+    Some(match path.filter(|_| is_of_files).and_then(Value::as_str) {
         Some(path) => Where::Paths(vec![PathBuf::from(path)]),
         None => Where::Anywhere,
     })

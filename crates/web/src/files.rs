@@ -10,6 +10,8 @@ use holdfast_contract::{Reason, TierVerdict};
 use reqwest::Url;
 use serde_json::Value;
 
+use crate::known::KNOWN;
+
 /// Tools that touch the files that their arguments name.
 const FILE_TOOLS: &[&str] = &[
     "read",
@@ -21,6 +23,8 @@ const FILE_TOOLS: &[&str] = &[
     "find",
     "memory_get",
 ];
+/// Tools that change files, or run what may.
+const CHANGE_FILES: &[&str] = &["write", "edit", "apply_patch", "exec", "process"];
 /// Arguments of them that are paths, whatever their case.
 const PATHS: &[&str] = &[
     "path",
@@ -47,6 +51,13 @@ const PATCH_LINES: &[&str] = &[
 ];
 /// Characters of a path in a reason.
 const PATH_CHARS_SHOWN_MAX: usize = 200;
+
+/// Whether this tool may change files of the workspace, where the gateway works in it. One that nothing is
+/// known of may.
+pub(crate) fn may_change(remote: &str) -> bool {
+    let is_known = KNOWN.iter().any(|(name, ..)| *name == remote);
+    CHANGE_FILES.contains(&remote) || !is_known
+}
 
 /// Asks about every file outside the workspace. A yes is for these very arguments: the path alone
 /// does not say what becomes of the file.
@@ -195,6 +206,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_may_change_files_is_kept_for_an_undo() {
+        for remote in ["exec", "write", "edit", "apply_patch", "something_new"] {
+            assert!(may_change(remote), "{remote}");
+        }
+        for remote in ["message", "sessions_send", "browser", "cron", "read"] {
+            assert!(!may_change(remote), "{remote}");
+        }
+    }
 
     fn subjects(remote: &str, args: &Value, root: &Path) -> Vec<String> {
         let mut verdict = TierVerdict::declared(PermissionTier::ReadOnly);

@@ -347,6 +347,10 @@ impl Tool for GatewayTool {
         self.effect
     }
 
+    fn may_change_workspace(&self) -> bool {
+        self.effect != Effect::None && files::may_change(&self.remote)
+    }
+
     fn known_as(&self) -> &str {
         &self.remote
     }
