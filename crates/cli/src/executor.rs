@@ -26,7 +26,7 @@ use crate::environment;
 use crate::executor_file::{self, Stdout};
 use crate::fail::{Failure, Outcome};
 use crate::records;
-use crate::running::Running;
+use crate::running::{Running, own_places};
 
 /// No count is larger than this.
 const COUNT_MAX: usize = 100_000;

@@ -32,4 +32,4 @@ pub use enter::{ConfineError, Confinement};
 pub use kernel::Kernel;
 pub use mark::Mark;
 pub use plan::{Network, Plan, Signals, UnixSockets};
-pub use view::{Cover, Views};
+pub use view::{Cover, Shown, Views};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::view::Cover;
+use crate::view::{Cover, Shown};
 
 /// Whether a command reaches the network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -162,22 +162,32 @@ impl Plan {
     }
 
     /// Puts a directory of the command's own in the place of a shared one. What the plan names in the
-    /// shared one stays there, with the entry of it that leads there.
+    /// shared one stays there. Where that leads to something hidden nothing is covered: all below the
+    /// command's own directory is its own to Landlock.
     pub fn cover(&mut self, shared: PathBuf, own: PathBuf) {
-        self.write.retain(|path| *path != shared);
         let lists = [
-            &self.read,
-            &self.write,
-            &self.granted_read,
-            &self.granted_write,
+            (&self.read, true),
+            (&self.granted_read, true),
+            (&self.write, false),
+            (&self.granted_write, false),
         ];
-        let mut shown: Vec<PathBuf> = lists
-            .into_iter()
-            .flatten()
-            .filter_map(|path| entry_of(&shared, path))
-            .collect();
+        let mut shown: Vec<Shown> = Vec::new();
+        for (paths, read_only) in lists {
+            for path in paths {
+                let real = path.canonicalize().ok();
+                let Some(path) = real.filter(|it| *it != shared && it.starts_with(&shared)) else {
+                    continue;
+                };
+                if self.leads_to_hidden(&path) {
+                    return;
+                }
+                shown.push(Shown { path, read_only });
+            }
+        }
+        // What may be changed comes first of two, and what is below it says nothing new.
         shown.sort();
-        shown.dedup();
+        shown.dedup_by(|one, other| one.path == other.path);
+        self.write.retain(|path| *path != shared);
         self.write.push(own.clone());
         self.covers.push(Cover { shared, own, shown });
     }
@@ -214,13 +224,6 @@ impl Plan {
     }
 }
 
-/// The entry of `shared` that leads to `path`, by its real name.
-fn entry_of(shared: &Path, path: &Path) -> Option<PathBuf> {
-    let real = path.canonicalize().ok()?;
-    let first = real.strip_prefix(shared).ok()?.components().next()?;
-    Some(shared.join(first))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,14 +233,29 @@ mod tests {
         let house = tempfile::tempdir().expect("a directory");
         let shared = house.path().canonicalize().expect("a real name");
         std::fs::create_dir_all(shared.join("a/b")).expect("made");
-        let mut plan = Plan {
-            write: vec![shared.clone(), shared.join("a/b"), shared.join("not there")],
-            read: vec![PathBuf::from("/usr")],
+        let plan = || Plan {
+            write: vec![shared.clone(), shared.join("a/b"), shared.join("new")],
+            read: vec![PathBuf::from("/usr"), shared.join("a"), shared.join("a/b")],
             ..Plan::default()
         };
-        plan.cover(shared.clone(), PathBuf::from("/own"));
-        assert_eq!(plan.covers[0].shown, [shared.join("a")]);
-        assert!(!plan.write.contains(&shared) && plan.write.contains(&PathBuf::from("/own")));
+        let shown = |path: &str, read_only| Shown {
+            path: shared.join(path),
+            read_only,
+        };
+        let mut covered = plan();
+        covered.cover(shared.clone(), PathBuf::from("/own"));
+        let expected = [shown("a", true), shown("a/b", false)];
+        assert_eq!(covered.covers[0].shown, expected);
+        assert!(!covered.write.contains(&shared));
+        assert!(covered.write.contains(&PathBuf::from("/own")));
+        // Where something there is hidden, it stays as it is.
+        let hidden = Plan {
+            hidden: vec![shared.join("a/b/state")],
+            ..plan()
+        };
+        let mut same = hidden.clone();
+        same.cover(shared.clone(), PathBuf::from("/own"));
+        assert_eq!(same, hidden);
     }
 
     #[test]

@@ -45,8 +45,18 @@ pub struct Cover {
     pub shared: PathBuf,
     /// What stands in its place.
     pub own: PathBuf,
-    /// Entries of the shared directory that stay visible.
-    pub shown: Vec<PathBuf>,
+    /// What stays visible in the shared directory, those above before those below.
+    pub shown: Vec<Shown>,
+}
+
+/// A path in a covered directory that a command keeps.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shown {
+    /// Its real name.
+    pub path: PathBuf,
+    /// Nothing in it can be changed. Landlock alone does not say so: it also looks at the directory that
+    /// the path is put in, which is the command's own.
+    pub read_only: bool,
 }
 
 /// The same with names as the kernel takes them.
@@ -54,7 +64,7 @@ pub struct Cover {
 struct ReadyCover {
     shared: CString,
     own: CString,
-    shown: Vec<CString>,
+    shown: Vec<(CString, bool)>,
 }
 
 /// A view, made before the fork.
@@ -81,7 +91,9 @@ impl View {
             Ok(ReadyCover {
                 shared: name(&cover.shared)?,
                 own: name(&cover.own)?,
-                shown: shown.map(|path| name(path)).collect::<io::Result<_>>()?,
+                shown: shown
+                    .map(|it| Ok((name(&it.path)?, it.read_only)))
+                    .collect::<io::Result<_>>()?,
             })
         });
         Ok(Some(Self {
@@ -112,11 +124,14 @@ impl ReadyCover {
     fn lay(&self) -> io::Result<()> {
         let mut kept = [-1; SHOWN_MAX];
         // Before they are covered.
-        for (kept, path) in kept.iter_mut().zip(&self.shown) {
+        for (kept, (path, read_only)) in kept.iter_mut().zip(&self.shown) {
             *kept = take(path)?;
+            if *read_only {
+                make_read_only(*kept)?;
+            }
         }
         put(take(&self.own)?, &self.shared)?;
-        for (kept, path) in kept.iter().zip(&self.shown) {
+        for (kept, (path, _)) in kept.iter().zip(&self.shown) {
             put(*kept, path)?;
         }
         Ok(())
@@ -136,7 +151,10 @@ pub(crate) fn probe() -> Views {
     *FOUND
 }
 
-#[expect(unsafe_code, reason = "no safe wrapper tries calls in a process of their own")]
+#[expect(
+    unsafe_code,
+    reason = "no safe wrapper tries calls in a process of their own"
+)]
 fn can_enter(view: &View) -> bool {
     // SAFETY: the child makes system calls only (see `View::enter`) and ends without running anything
     // else; the parent waits for this very child.
@@ -163,13 +181,19 @@ fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
     }
 }
 
-#[expect(unsafe_code, reason = "the safe wrappers are not made for use after a fork")]
+#[expect(
+    unsafe_code,
+    reason = "the safe wrappers are not made for use after a fork"
+)]
 fn unshare(namespaces: libc::c_int) -> io::Result<()> {
     // SAFETY: takes a number, and changes this process only, which has one thread.
     checked(unsafe { libc::unshare(namespaces) }.into()).map(drop)
 }
 
-#[expect(unsafe_code, reason = "the safe wrappers are not made for use after a fork")]
+#[expect(
+    unsafe_code,
+    reason = "the safe wrappers are not made for use after a fork"
+)]
 fn write(path: &CStr, text: &CStr) -> io::Result<()> {
     // SAFETY: both are strings that end in NUL; the descriptor is ours and closed here.
     unsafe {
@@ -182,7 +206,10 @@ fn write(path: &CStr, text: &CStr) -> io::Result<()> {
 }
 
 /// What is mounted here from now on is not mounted for anybody else.
-#[expect(unsafe_code, reason = "the safe wrappers are not made for use after a fork")]
+#[expect(
+    unsafe_code,
+    reason = "the safe wrappers are not made for use after a fork"
+)]
 fn keep_mounts_to_itself() -> io::Result<()> {
     let none = std::ptr::null();
     let flags = libc::MS_REC | libc::MS_SLAVE;
@@ -192,20 +219,52 @@ fn keep_mounts_to_itself() -> io::Result<()> {
 }
 
 /// What is mounted at a path, with all below it, as something that can be put elsewhere.
-#[expect(unsafe_code, reason = "the safe wrappers are not made for use after a fork")]
+#[expect(
+    unsafe_code,
+    reason = "the safe wrappers are not made for use after a fork"
+)]
 fn take(path: &CStr) -> io::Result<libc::c_int> {
     let flags = libc::OPEN_TREE_CLONE
         | libc::OPEN_TREE_CLOEXEC
         | (libc::AT_RECURSIVE | libc::AT_SYMLINK_NOFOLLOW).unsigned_abs();
     // SAFETY: the path ends in NUL; the rest are numbers.
-    let taken =
-        unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) };
+    let taken = unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) };
     #[expect(clippy::cast_possible_truncation, reason = "a descriptor")]
     checked(taken).map(|taken| taken as libc::c_int)
 }
 
+/// Nothing below what was taken can be changed any more.
+#[expect(
+    unsafe_code,
+    reason = "the safe wrappers are not made for use after a fork"
+)]
+fn make_read_only(taken: libc::c_int) -> io::Result<()> {
+    let attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
+    // SAFETY: the descriptor is ours, the path ends in NUL, and the size is that of the attributes.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            taken,
+            c"".as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    checked(done).map(drop)
+}
+
 /// Puts what was taken over a path, and closes it.
-#[expect(unsafe_code, reason = "the safe wrappers are not made for use after a fork")]
+#[expect(
+    unsafe_code,
+    reason = "the safe wrappers are not made for use after a fork"
+)]
 fn put(taken: libc::c_int, path: &CStr) -> io::Result<()> {
     // SAFETY: both paths end in NUL, and the descriptor is ours and closed here.
     unsafe {

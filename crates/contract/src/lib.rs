@@ -49,8 +49,8 @@ pub use channel::{
 pub use clock::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use code::ErrorCode;
 pub use context::{
-    CallContext, ExecHandle, HostRule, Lifeline, MemoryReadHandle, MemoryWriteHandle, OwnPlace, ReadHandle,
-    SessionContext, SessionKind, ToolContext, WriteHandle,
+    CallContext, ExecHandle, HostRule, Lifeline, MemoryReadHandle, MemoryWriteHandle, OwnPlace,
+    ReadHandle, SessionContext, SessionKind, ToolContext, WriteHandle,
 };
 pub use envelope::{
     BreakerHint, CallHints, Control, DedupeMode, EnvelopeError, NAME_PATTERN, Payload, RetryBudget,

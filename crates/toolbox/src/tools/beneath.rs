@@ -473,6 +473,8 @@ mod tests {
             root: base.clone(),
             granted: vec![grant],
             reserved: Vec::new(),
+            own_places: Vec::new(),
+            workspace: PathBuf::new(),
         };
         let shown = |asked: &str| Beneath::new(&place, "path", asked).map(|it| it.shown());
         assert_eq!(shown(&outside).as_deref(), Ok(outside.as_str()));

@@ -4,18 +4,20 @@
 //! [`holdfast_confine::view`]), and the file tools follow. What was not used for a day is removed.
 
 use std::fs::DirBuilder;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Once;
 use std::time::{Duration, SystemTime};
 
-use holdfast_confine::{ConfinementConfig, Cover, Kernel, Mode, Views};
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use holdfast_confine::{ConfinementConfig, Cover, Kernel, Mode, Shown, Views};
 use holdfast_contract::{OwnPlace, SessionContext};
 use holdfast_reliability::canonical::Digest;
 use rustix::fs::{Mode as RawMode, OFlags, Timespec, Timestamps, UTIME_NOW};
 
 /// What is removed when it was not used for so long.
-pub const OWN_UNUSED_HOURS_MAX: u64 = 24;
+pub(super) const OWN_UNUSED_HOURS_MAX: u64 = 24;
 /// Where everybody keeps temporary files.
 const TEMPORARY: &str = "/tmp";
 /// Where programs share memory.
@@ -27,7 +29,11 @@ const NAME_DIGITS: usize = 16;
 const INSIDE: &str = "tmp";
 
 /// The directories that workspaces have of their own under this configuration, on this kernel.
-pub fn own_places(config: &ConfinementConfig, kernel: Kernel, home: Option<&Path>) -> Vec<OwnPlace> {
+pub fn own_places(
+    config: &ConfinementConfig,
+    kernel: Kernel,
+    home: Option<&Path>,
+) -> Vec<OwnPlace> {
     if config.mode == Mode::Off || !kernel.confines_files() || kernel.views == Views::No {
         return Vec::new();
     }
@@ -42,7 +48,10 @@ pub fn own_places(config: &ConfinementConfig, kernel: Kernel, home: Option<&Path
         let shared = Path::new(shared).canonicalize().ok()?;
         // Where all of it is opened to commands, they mean the one that all share.
         let is_opened = opened.iter().any(|path| shared.starts_with(path));
-        (!is_opened).then_some(OwnPlace { shared, base: base? })
+        (!is_opened).then_some(OwnPlace {
+            shared,
+            base: base?,
+        })
     });
     places.collect()
 }
@@ -88,30 +97,29 @@ fn name_of(workspace: &Path) -> String {
     name
 }
 
-/// Makes what the shown entries of a cover are put on.
+/// Makes what the shown paths of a cover are put on. A command may have put links there: they lead nowhere.
 pub(super) fn make_room(cover: &Cover) {
-    for shown in &cover.shown {
-        let Some(name) = shown.file_name() else {
+    let Ok(own) = Dir::open_ambient_dir(&cover.own, ambient_authority()) else {
+        return;
+    };
+    for Shown { path, .. } in &cover.shown {
+        let Ok(place) = path.strip_prefix(&cover.shared) else {
             continue;
         };
-        let place = cover.own.join(name);
-        let is_dir = shown.is_dir();
-        match std::fs::symlink_metadata(&place) {
+        let is_dir = path.is_dir();
+        match own.symlink_metadata(place) {
             Ok(there) if there.is_dir() && is_dir || there.is_file() && !is_dir => continue,
-            // A command has put something else there.
-            Ok(there) if there.is_dir() => drop(std::fs::remove_dir_all(&place)),
-            Ok(_) => drop(std::fs::remove_file(&place)),
+            Ok(there) if there.is_dir() => drop(own.remove_dir_all(place)),
+            Ok(_) => drop(own.remove_file(place)),
             Err(_) => {}
         }
-        // One that can not be made shows when the command starts.
-        if is_dir {
-            let _ = DirBuilder::new().mode(0o700).create(&place);
+        // What can not be made shows when the command starts.
+        let _ = own.create_dir_all(place.parent().unwrap_or(place));
+        let _ = if is_dir {
+            own.create_dir(place)
         } else {
-            let _ = std::fs::OpenOptions::new()
-                .create_new(true)
-                .write(true)
-                .open(&place);
-        }
+            own.create(place).map(drop)
+        };
     }
 }
 
@@ -127,9 +135,14 @@ pub(super) struct InOwn {
 }
 
 impl InOwn {
-    /// Where this path leads in the session's own directories. What lies beside the workspace, or is
-    /// there for everybody and not in the session's own, is not among them.
-    pub(super) fn of(own_places: &[OwnPlace], workspace: &Path, asked: &str) -> Option<Self> {
+    /// Where this path leads in the session's own directories. What lies in the workspace, or is there
+    /// for everybody and not in the session's own, is not among them.
+    pub(super) fn of(
+        own_places: &[OwnPlace],
+        reserved: &[PathBuf],
+        workspace: &Path,
+        asked: &str,
+    ) -> Option<Self> {
         if own_places.is_empty() {
             return None;
         }
@@ -137,16 +150,16 @@ impl InOwn {
         let (place, relative) = own_places
             .iter()
             .find_map(|place| Some((place, shown.strip_prefix(&place.shared).ok()?)))?;
-        let first = relative.components().next()?;
         let real = workspace.canonicalize().ok();
-        let workspace_real = real.as_deref().unwrap_or(workspace);
-        let entry = place.shared.join(first);
-        if workspace_real.starts_with(&entry) || place.shared.starts_with(workspace_real) {
-            return None;
-        }
-        let own = place.base.join(name_of(workspace)).join(INSIDE).join(first);
-        let is_own = std::fs::symlink_metadata(own).is_ok();
-        if !is_own && std::fs::symlink_metadata(entry).is_ok() {
+        let real = real.as_deref().unwrap_or(workspace);
+        // Where something in the workspace is hidden nothing is covered.
+        let is_covered =
+            !reserved.iter().any(|it| it.starts_with(real)) || !real.starts_with(&place.shared);
+        let is_elsewhere = shown.starts_with(real) || place.shared.starts_with(real);
+        let own = place.base.join(name_of(workspace)).join(INSIDE);
+        let is_own = std::fs::symlink_metadata(own.join(relative)).is_ok();
+        let is_theirs = !is_own && std::fs::symlink_metadata(&shown).is_ok();
+        if !is_covered || is_elsewhere || is_theirs {
             return None;
         }
         Some(Self {
@@ -163,12 +176,16 @@ impl InOwn {
     }
 }
 
+/// Where this path leads in the session's own directories.
+pub(super) fn in_own(session: &SessionContext, asked: &str) -> Option<InOwn> {
+    let workspace = &session.workspace_root;
+    InOwn::of(&session.own_places, &session.reserved, workspace, asked)
+}
+
 /// Whether commands of the session make this path in a directory of their own.
 pub(super) fn is_own(session: &SessionContext, path: &Path) -> bool {
     let text = path.to_str();
-    text.is_some_and(|text| {
-        InOwn::of(&session.own_places, &session.workspace_root, text).is_some()
-    })
+    text.is_some_and(|text| in_own(session, text).is_some())
 }
 
 /// The path without `.` and `..`; nothing where those lead above the root.
@@ -230,8 +247,8 @@ fn sweep(base: &Path) {
     };
     for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let is_digest = name.len() == NAME_DIGITS
-            && name.as_encoded_bytes().iter().all(u8::is_ascii_hexdigit);
+        let is_digest =
+            name.len() == NAME_DIGITS && name.as_encoded_bytes().iter().all(u8::is_ascii_hexdigit);
         let seen = entry.metadata().and_then(|seen| seen.modified());
         if is_digest && seen.is_ok_and(|used| used < long_ago) {
             let _ = std::fs::remove_dir_all(entry.path());
@@ -241,6 +258,8 @@ fn sweep(base: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -293,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beside_the_workspace_or_is_shared_is_not_own() {
+    fn what_is_in_the_workspace_or_there_for_all_is_not_own() {
         let shared = tempfile::tempdir().expect("a directory");
         let shared_real = shared.path().canonicalize().expect("a real name");
         std::fs::create_dir_all(shared_real.join("house/space")).expect("made");
@@ -304,14 +323,21 @@ mod tests {
             shared: shared_real.clone(),
             base: base.clone(),
         }];
-        let own = |asked: &str| InOwn::of(&places, &workspace, asked);
+        let own = |asked: &str| InOwn::of(&places, &[], &workspace, asked);
         let name = |name: &str| shared_real.join(name).display().to_string();
-        for asked in [name("house/new"), name("theirs"), "../x".into(), "a".into(), "/etc/x".into()] {
+        for asked in [name("theirs"), name("house"), "a".into(), "/etc/x".into()] {
             assert!(own(&asked).is_none(), "{asked}");
         }
-        for asked in [name("new/deep"), name("house/../new"), "../../new".into()] {
+        for asked in [
+            name("new/deep"),
+            name("house/../new"),
+            "../../new".into(),
+            "../x".into(),
+        ] {
             assert!(own(&asked).is_some(), "{asked}");
         }
+        let reserved = [workspace.join("state")];
+        assert!(InOwn::of(&places, &reserved, &workspace, "../x").is_none());
         // Once the session has its own of that name, that one is meant.
         let inside = made(&base, &workspace).expect("made");
         std::fs::write(inside.join("theirs"), "y").expect("written");

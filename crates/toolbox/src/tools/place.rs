@@ -9,7 +9,7 @@ use holdfast_contract::{
 use holdfast_reliability::canonical::Digest;
 use serde_json::Value;
 
-use super::own::InOwn;
+use super::own::{self, InOwn};
 use super::{args, beneath};
 
 /// A root, the single paths that were approved besides, and what is out of bounds in any case.
@@ -18,8 +18,8 @@ pub(super) struct Place {
     pub(super) granted: Vec<PathGrant>,
     pub(super) reserved: Vec<PathBuf>,
     /// Shared directories in whose place the session sees its own, and the workspace they belong to.
-    own_places: Vec<OwnPlace>,
-    workspace: PathBuf,
+    pub(super) own_places: Vec<OwnPlace>,
+    pub(super) workspace: PathBuf,
 }
 
 impl Place {
@@ -46,7 +46,7 @@ impl Place {
 
     /// Where this path leads in the session's own directories.
     pub(super) fn in_own(&self, asked: &str) -> Option<InOwn> {
-        InOwn::of(&self.own_places, &self.workspace, asked)
+        InOwn::of(&self.own_places, &self.reserved, &self.workspace, asked)
     }
 
     fn new(ctx: &ToolContext, root: &Path, granted: &[PathGrant]) -> Self {
@@ -91,7 +91,7 @@ pub(super) fn tier_of_path(
         verdict.forbidden = named.map(|dir| reserved(dir));
         return verdict;
     }
-    if InOwn::of(&session.own_places, &session.workspace_root, asked).is_some() {
+    if own::in_own(session, asked).is_some() {
         return verdict;
     }
     let grant = grant_for(&session.workspace_root, asked);

@@ -64,7 +64,7 @@ async fn what_was_held_and_failed_is_told_why() {
         "echo 'dial unix /var/run/docker.sock: socket: operation not permitted' >&2; false";
     let sockets = Some("confinement.unixSockets");
     for (approved, command, told) in [
-        ("none", "echo x > f; cp f ../g", setting),
+        ("none", "echo x > f; cp f ~/holdfast-attack", setting),
         ("none", forbidden, setting),
         ("none", "echo 'Permission denied' >&2", None),
         ("none", "false", None),

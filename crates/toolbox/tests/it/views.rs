@@ -69,7 +69,9 @@ pub(crate) fn forms() -> Vec<Views> {
 
 /// A file of somebody else in the directory that all share.
 fn theirs() -> tempfile::NamedTempFile {
-    let file = tempfile::Builder::new().prefix("holdfast-theirs").tempfile_in("/tmp");
+    let file = tempfile::Builder::new()
+        .prefix("holdfast-theirs")
+        .tempfile_in("/tmp");
     let file = file.expect("a file");
     fs::write(file.path(), "theirs").expect("written");
     file
@@ -109,9 +111,14 @@ async fn what_a_command_writes_to_tmp_is_its_workspaces_own() {
 async fn file_tools_and_commands_mean_the_same_tmp() {
     for views in forms() {
         let scene = Scene::new(views);
-        scene.run("mkdir /tmp/dir; echo from a command > /tmp/dir/a").await;
+        scene
+            .run("mkdir /tmp/dir; echo from a command > /tmp/dir/a")
+            .await;
         let read = scene.call(&ReadTool, json!({"path": "/tmp/dir/a"})).await;
-        assert!(read.output.to_string().contains("from a command"), "{read:?}");
+        assert!(
+            read.output.to_string().contains("from a command"),
+            "{read:?}"
+        );
         let write = json!({"path": "/tmp/dir/new/b", "content": "from a tool"});
         let written = scene.call(&WriteTool, write).await;
         assert_eq!(written.output["path"], "/tmp/dir/new/b");
@@ -146,12 +153,66 @@ async fn a_command_does_not_leave_its_view() {
         );
         let output = scene.run(&command).await;
         let said = format!("{}{}", output["stdout"], output["stderr"]);
-        assert!(!said.contains("theirs\\n") && !said.contains("\"theirs"), "{views:?}: {said}");
+        assert!(
+            !said.contains("theirs\\n") && !said.contains("\"theirs"),
+            "{views:?}: {said}"
+        );
         assert_eq!(fs::read_to_string(theirs.path()).expect("there"), "theirs");
-        // Beside the workspace all is as without a view.
+        // Beside the workspace is the workspace's own, too.
         let output = scene.run("echo x > ../beside; cat ../beside").await;
-        assert!(output["stderr"].as_str().expect("text").contains("Permission denied"));
+        assert_eq!(output["stdout"], "x\n", "{output}");
         assert!(!scene.workspace.outside().join("beside").exists());
+    }
+}
+
+/// Below a directory that may be changed Landlock lets everything be changed, also what is mounted there.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_shown_in_a_view_has_the_rights_it_was_given() {
+    for views in forms() {
+        let mut scene = Scene::new(views);
+        let outside = scene.workspace.outside().canonicalize().expect("is there");
+        fs::create_dir_all(outside.join("read/deep")).expect("made");
+        fs::create_dir(outside.join("write")).expect("made");
+        fs::write(outside.join("read/file"), "theirs").expect("written");
+        fs::write(outside.join("other"), "theirs").expect("written");
+        let path = |name: &str| outside.join(name).display().to_string();
+        scene.config.read = vec![path("read")];
+        scene.config.write = vec![path("write")];
+        let command = "cat ../read/file; echo x > ../read/file; echo x > ../read/deep/new; rm -r ../read; \
+                       mkdir ../read/dir; mount -o remount,rw ../read; mv ../read ../moved; echo x > ../write/new; cat ../other";
+        let output = scene.run(command).await;
+        assert_eq!(output["stdout"], "theirs", "{views:?}: {output}");
+        let listed = |name: &str| fs::read_dir(outside.join(name)).expect("lists").count();
+        assert_eq!(
+            (listed("read"), listed("read/deep"), listed("write")),
+            (2, 0, 1)
+        );
+        assert_eq!(
+            fs::read(outside.join("read/file")).expect("there"),
+            b"theirs"
+        );
+    }
+}
+
+/// Where the workspace holds the state there is no view: what is hidden must not become the command's own.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_hidden_in_a_workspace_stays_hidden() {
+    for views in forms() {
+        let scene = Scene::new(views);
+        scene.workspace.put("file", "mine");
+        fs::create_dir(scene.workspace.path("state")).expect("made");
+        scene.workspace.put("state/token", "secret");
+        let mut context = scene.context();
+        let mut session = (*context.session).clone();
+        session.reserved = vec![session.workspace_root.join("state")];
+        context.session = Arc::new(session);
+        let command = "cat state/token; echo x > state/token; cat file; echo x > $TMPDIR/x && cat $TMPDIR/x; echo $TMPDIR";
+        let exec = ExecTool::new().on_kernel(scene.kernel);
+        let ran = exec.execute(&json!({"command": command}), &context).await;
+        let output = ran.expect("runs").output;
+        let said = output["stdout"].as_str().expect("text");
+        assert!(said.starts_with("minex\n/tmp/"), "{views:?}: {output}");
+        assert_eq!(scene.workspace.get("state/token"), "secret");
     }
 }
 
@@ -176,10 +237,16 @@ async fn without_views_there_is_a_directory_by_name() {
     let scene = Scene::new(Views::No);
     assert!(scene.context().session.own_places.is_empty());
     let name = format!("/tmp/holdfast-own-{}", std::process::id());
-    let command = format!("echo $TMPDIR > where; echo x > $TMPDIR/x && cat $TMPDIR/x; echo y > {name}");
+    let command =
+        format!("echo $TMPDIR > where; echo x > $TMPDIR/x && cat $TMPDIR/x; echo y > {name}");
     let output = scene.run(&command).await;
     assert_eq!(output["stdout"], "x\n", "{output}");
-    assert!(output["stderr"].as_str().expect("text").contains("Permission denied"));
+    assert!(
+        output["stderr"]
+            .as_str()
+            .expect("text")
+            .contains("Permission denied")
+    );
     assert!(output["hint"].as_str().expect("a hint").contains("$TMPDIR"));
     assert!(!Path::new(&name).exists());
 }

@@ -149,12 +149,12 @@ impl Rules {
         plan.write.push(self.workspace.clone());
         plan.granted_read.clone_from(&self.grants.reads);
         plan.granted_write.clone_from(&self.grants.writes);
+        plan.hidden = self.hidden();
         self.cover(&mut plan);
         if let Some(dir) = self.temporary(&mut plan, home.as_deref()) {
             environment.retain(|(name, _)| name != TEMPORARY);
             environment.push((TEMPORARY.into(), dir.into()));
         }
-        plan.hidden = self.hidden();
         plan.network = self.config.network;
         plan.unix_sockets = self.config.unix_sockets;
         plan.signals = self.config.signals;
