@@ -23,7 +23,7 @@ struct Upstream {
 pub async fn serve(port: &str, upstream: &str) -> Result<(), Failed> {
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await?;
     let upstream = Upstream {
-        client: Client::new(),
+        client: holdfast_client::builder().build()?,
         url: format!("{upstream}/chat/completions"),
     };
     let router = Router::new()

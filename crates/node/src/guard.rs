@@ -170,12 +170,15 @@ impl ToolGuard {
     #[napi]
     pub fn check(&self, call: &mut GuardedCall) -> Result<Option<Refusal>> {
         run(|| {
+            let mut sent = Sent {
+                at_ms: Some(call.began_ms),
+                ..Sent::default()
+            };
+            call.identity.set_sent(sent);
             let identity = call.identity.identity();
             let checked = now(self.turns.check(&call.turn, &identity, &self.config))?;
-            call.identity.set_sent(Sent {
-                failures_seen: Some(checked.failures_seen),
-                ..Sent::default()
-            });
+            sent.failures_seen = Some(checked.failures_seen);
+            call.identity.set_sent(sent);
             Ok(match checked.verdict {
                 Verdict::Run => None,
                 Verdict::Block(block) => Some(Refusal {

@@ -261,17 +261,20 @@ describe(`on Node ${process.version}`, () => {
     let host;
     before(() => (host = hooksOf(guardPlugin, { config: { endRunAfterIgnored: 2 } })));
     const began = (session, runId) => host.hook("model_call_started", { runId, sessionKey: session, model: "m" });
-    /** The same failing call in three requests, after which the run is to be ended; says what was. */
+    let heard;
+    /** The same failing call in five requests, after which the run is to be ended; says what was. */
     const goOn = async (session, { meanwhile = () => undefined, answer = () => undefined, begin = began } = {}) => {
       harness.answer = answer;
       const runId = `run of ${session}`;
       const context = { sessionKey: session, sessionId: `id of ${session}`, runId };
-      for (const n of [1, 2, 3]) {
+      heard = [];
+      for (const n of [1, 2, 3, 4, 5]) {
         begin(session, runId);
         const toolCallId = `${session} ${n}`;
         host.hook("after_tool_call", { toolName: "read", params: {}, toolCallId, runId }, context);
         const message = { role: "toolResult", toolCallId, toolName: "read", isError: true, content: [{ type: "text", text: "Missing required parameter: path" }] };
         host.hook("tool_result_persist", { toolCallId, message }, context);
+        heard.push(message.content.at(-1).text);
       }
       meanwhile();
       for (let rounds = 0; rounds < 5; rounds++) await setImmediate();
@@ -280,7 +283,9 @@ describe(`on Node ${process.version}`, () => {
 
     test("is ended", async () => {
       assert.equal(await goOn("deaf"), 1);
-      assert.match(host.said.at(-1), /the run run of deaf went on after the guard's texts in 2 requests and is ended$/);
+      const told = heard.map((text) => /Answer now, with what you have/.test(text));
+      assert.deepEqual(told, [false, false, false, true, false], "it is told once that it has to answer");
+      assert.match(host.said.at(-1), /the run run of deaf went on after the guard's texts in 4 requests and is ended$/);
     });
 
     test("is ended also where the host says nothing of the requests that begin", async () => {
@@ -297,7 +302,7 @@ describe(`on Node ${process.version}`, () => {
 
     test("and was not ended by the host is not said to be", async () => {
       assert.equal(await goOn("gone", { answer: () => false }), 1);
-      assert.match(host.said.at(-1), /in 2 requests; OpenClaw did not end it/);
+      assert.match(host.said.at(-1), /in 4 requests; OpenClaw did not end it/);
     });
 
     test("is left alone when it has ended by itself and another one is under way", async () => {
@@ -311,7 +316,7 @@ describe(`on Node ${process.version}`, () => {
       };
       for (const answer of [rejects, throws]) {
         assert.equal(await goOn(answer.name, { answer }), 1);
-        assert.match(host.said.at(-1), /in 2 requests; it could not be ended: no such run$/);
+        assert.match(host.said.at(-1), /in 4 requests; it could not be ended: no such run$/);
       }
     });
   });

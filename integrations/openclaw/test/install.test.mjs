@@ -13,7 +13,7 @@ const PLUGINS = {
   "clawos-l0": "openclaw-clawos-l0-1.0.0.tgz",
   "clawos-trust": "openclaw-clawos-trust-1.0.0.tgz",
 };
-const REQUESTS_ALLOWED = 6;
+const REQUESTS_ALLOWED = 7;
 let model, home, gateway;
 
 before(async () => {

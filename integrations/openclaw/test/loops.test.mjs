@@ -8,7 +8,7 @@ import { REQUESTS_MAX, resultsOf } from "./rig/model.mjs";
 import { findings, loading, startSession, told } from "./rig/session.mjs";
 
 /** A run has to end by itself within this many requests. */
-const REQUESTS_ALLOWED = 6;
+const REQUESTS_ALLOWED = 7;
 /** And within this time; where the machine is so busy that a turn of one request takes long, in so much more of it. */
 const ENDED_WITHIN_MS = 10_000;
 const LOOP = /\[LOOP DETECTED\]/;

@@ -413,7 +413,8 @@ pub(super) fn settle(state: &mut RunState) {
     let (was_told, mut is_on) = (state.told_to_stop, false);
     for call in calls {
         let Some(result) = &call.result else { continue };
-        state.told_to_stop |= result.brake != Brake::Off;
+        // At the limit it reads that it is reached; the refusal after that tells it to answer.
+        state.told_to_stop |= result.brake == Brake::On;
         is_on |= result.brake == Brake::On;
         match &call.call_id {
             Some(id) => answers.push(Message {
@@ -430,8 +431,8 @@ pub(super) fn settle(state: &mut RunState) {
             .push(Message::text(Role::User, batch(&lines)));
     }
     if was_told && is_on {
-        // It was told that no tool runs any more, and did not review its approach: whatever it calls
-        // next, it gets the same answer, and each question costs.
+        // It was told that no tool runs any more and to answer: whatever it calls next, it gets the same
+        // answer, and each question costs.
         let message = format!(
             "{TOOL_ERROR_LIMIT_TAG} too many tool failures in this run, and the model went on calling tools"
         );

@@ -55,8 +55,8 @@ async fn a_model_that_goes_on_calling_after_the_limit_ends_its_run() {
     };
     assert_eq!(error.code, RunErrorCode::ToolExecutionFailed);
     assert!(error.message.contains("[TOOL ERROR LIMIT]"), "{error}");
-    // The fifth failure says it, the sixth call did not listen, and there is no seventh question.
-    assert_eq!((runs, ended.iteration), (5, 6));
+    // The fifth failure says it, the sixth call is told to answer, and the seventh did not listen.
+    assert_eq!((runs, ended.iteration), (5, 7));
     assert!(last_told(&ended).contains("[TOOL ERROR LIMIT]"));
 }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::failures::Waiting;
 use super::hash::{Hash64, Hash128};
 
 /// Most calls remembered. Above it the calls used longest ago are forgotten: they would count as
@@ -16,6 +17,9 @@ use super::hash::{Hash64, Hash128};
 pub const CALLS_KEPT_MAX: usize = 256;
 /// Most different results remembered per call, so that a result flipping to and fro is no news.
 pub const OUTCOMES_KEPT_MAX: usize = 4;
+/// The time within which results that always differ make a loop. A model that looks every six seconds
+/// how far something is never gets there.
+pub const VARYING_WINDOW_MS: u64 = 10 * 60 * 1000;
 /// How many are forgotten at once, so that a long turn does not search for the oldest every time.
 const FORGOTTEN_AT_ONCE: usize = CALLS_KEPT_MAX / 4;
 
@@ -31,6 +35,40 @@ struct CallRecord {
     used: u64,
     succeeded: bool,
     outcomes: Vec<Outcome>,
+    #[serde(default)]
+    varying: Varying,
+}
+
+/// Results of one call in a row that were new each time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Varying {
+    count: u32,
+    since_ms: u64,
+    /// The last of them, in the time that tools took.
+    waited_ms: u64,
+}
+
+/// When a result came, as far as the host says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct When {
+    pub(super) now_ms: Option<u64>,
+    pub(super) waiting: Waiting,
+}
+
+impl Varying {
+    fn add(&mut self, When { now_ms, waiting }: When) {
+        let has_waited = waiting.now_ms.saturating_sub(self.waited_ms) >= waiting.wait_ms;
+        let begins = self.count == 0 || has_waited || !self.is_within(now_ms);
+        if begins {
+            self.since_ms = now_ms.unwrap_or_default();
+        }
+        self.count = if begins { 1 } else { self.count.saturating_add(1) };
+        self.waited_ms = waiting.now_ms;
+    }
+
+    fn is_within(&self, now_ms: Option<u64>) -> bool {
+        now_ms.is_some_and(|now| now.saturating_sub(self.since_ms) <= VARYING_WINDOW_MS)
+    }
 }
 
 /// Memory of results, bounded by [`CALLS_KEPT_MAX`].
@@ -49,6 +87,8 @@ pub(super) struct Noted {
     pub(super) first_success: bool,
     /// How often this result has come without anything new in between, this time included.
     pub(super) repeats: u32,
+    /// How often in a row this call has returned something new, soon and without waiting.
+    pub(super) varying: u32,
 }
 
 impl Calls {
@@ -59,6 +99,7 @@ impl Calls {
         digest: Hash64,
         success: bool,
         counted: bool,
+        when: When,
     ) -> Noted {
         self.used = self.used.saturating_add(1);
         if self.by_call.len() >= CALLS_KEPT_MAX && !self.by_call.contains_key(&call) {
@@ -68,11 +109,17 @@ impl Calls {
         record.used = self.used;
         let first_success = success && !record.succeeded;
         record.succeeded |= success;
-        let repeats = match record
+        let known = record
             .outcomes
             .iter_mut()
-            .find(|known| known.digest == digest)
-        {
+            .find(|known| known.digest == digest);
+        if known.is_some() || !counted {
+            record.varying = Varying::default();
+        } else {
+            record.varying.add(when);
+        }
+        let varying = record.varying.count;
+        let repeats = match known {
             None => {
                 self.epoch = self.epoch.saturating_add(1);
                 if record.outcomes.len() >= OUTCOMES_KEPT_MAX {
@@ -99,6 +146,20 @@ impl Calls {
         Noted {
             first_success,
             repeats,
+            varying,
+        }
+    }
+
+    /// How often in a row this call has returned something new, if all of that is not long ago.
+    pub(super) fn varying(&self, call: Hash128, now_ms: Option<u64>) -> u32 {
+        let record = self.by_call.get(&call).filter(|it| it.varying.is_within(now_ms));
+        record.map_or(0, |record| record.varying.count)
+    }
+
+    /// Something was changed: whoever looks again may see something else.
+    pub(super) fn world_changed(&mut self) {
+        for record in self.by_call.values_mut() {
+            record.varying = Varying::default();
         }
     }
 
@@ -182,7 +243,7 @@ mod tests {
 
     fn note(calls: &mut Calls, call: u128, digest: u64) -> u32 {
         calls
-            .note(Hash128(call), Hash64(digest), true, true)
+            .note(Hash128(call), Hash64(digest), true, true, When::default())
             .repeats
     }
 
@@ -203,6 +264,34 @@ mod tests {
         let mut calls = Calls::default();
         let seen: Vec<u32> = (0..8).map(|step| note(&mut calls, 1, step % 2)).collect();
         assert_eq!(seen, [1, 1, 1, 2, 2, 3, 3, 4]);
+    }
+
+    #[test]
+    fn results_that_always_differ_are_counted_while_nobody_waits() {
+        let mut calls = Calls::default();
+        let wait_ms = 2_000;
+        let mut digest = 0;
+        let mut note = |calls: &mut Calls, now_ms: u64, tools_ms: u64| {
+            digest += 1;
+            let when = When {
+                now_ms: Some(now_ms),
+                waiting: Waiting {
+                    now_ms: tools_ms,
+                    wait_ms,
+                },
+            };
+            let noted = calls.note(Hash128(1), Hash64(digest), true, true, when);
+            noted.varying
+        };
+        assert_eq!([1, 2, 3].map(|at| note(&mut calls, at, at)), [1, 2, 3]);
+        assert_eq!(calls.varying(Hash128(1), Some(4)), 3);
+        assert_eq!(calls.varying(Hash128(1), Some(2 + VARYING_WINDOW_MS)), 0);
+        // Somebody waited, something was changed, time has passed.
+        assert_eq!(note(&mut calls, 5, 3 + wait_ms), 1);
+        calls.world_changed();
+        assert_eq!(note(&mut calls, 6, 3 + wait_ms), 1);
+        assert_eq!(note(&mut calls, 7, 3 + wait_ms), 2);
+        assert_eq!(note(&mut calls, 7 + VARYING_WINDOW_MS, 3 + wait_ms), 1);
     }
 
     #[test]

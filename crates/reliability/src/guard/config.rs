@@ -52,6 +52,10 @@ pub struct GuardConfig {
     /// The identical success with identical output after which the call is not executed again.
     #[schemars(range(min = 3))]
     pub cut_identical_successes: u32,
+    /// How often in a row a call may return something else each time, within ten minutes, without waiting
+    /// and without a change in between; after that it is not executed again.
+    #[schemars(range(min = 3))]
+    pub cut_varying_successes: u32,
     /// Validation errors of one tool, arguments differing, before the parent session is told.
     #[serde(rename = "maxValidationAttempts")]
     #[schemars(range(min = 1))]
@@ -73,6 +77,7 @@ impl Default for GuardConfig {
             forgive_after: 3,
             advise_identical_successes: 10,
             cut_identical_successes: 25,
+            cut_varying_successes: 100,
             validation_attempts_max: 3,
             polling_tools: Vec::new(),
             log_path: "~/.openclaw/tool-guard.log".to_owned(),
@@ -128,6 +133,11 @@ impl GuardConfig {
                 self.cut_identical_successes >= 3,
                 "cutIdenticalSuccesses",
                 "must be at least 3: the second identical success is told first",
+            ),
+            (
+                self.cut_varying_successes >= 3,
+                "cutVaryingSuccesses",
+                "must be at least 3: looking twice is no loop",
             ),
             (
                 self.validation_attempts_max >= 1,
@@ -243,6 +253,13 @@ mod tests {
                     ..base()
                 },
                 "cutIdenticalSuccesses",
+            ),
+            (
+                GuardConfig {
+                    cut_varying_successes: 2,
+                    ..base()
+                },
+                "cutVaryingSuccesses",
             ),
             (
                 GuardConfig {

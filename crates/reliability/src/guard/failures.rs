@@ -55,7 +55,7 @@ pub(super) struct Counted {
 }
 
 /// The time that tools took in this turn, and how much of it between two attempts is waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub(super) now_ms: u64,
     pub(super) wait_ms: u64,

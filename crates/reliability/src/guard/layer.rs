@@ -148,13 +148,17 @@ impl<S: Service> Service for Guard<S> {
         let turn = turn_of(call);
         let name = call.envelope.tool_name.clone();
         let identity = call.identity(&name);
-        let (verdict, failures_seen) = self.verdict(&turn, &identity, &config).await;
-        let identity = identity.sent(Sent {
-            response: response_of(call),
-            failures_seen,
-            mutating: call.policy.mutating,
-        });
         let began_ms = self.runtime.clock.now_ms();
+        let mut sent = Sent {
+            response: response_of(call),
+            failures_seen: None,
+            mutating: call.policy.mutating,
+            at_ms: Some(began_ms),
+        };
+        let identity = identity.sent(sent);
+        let (verdict, failures_seen) = self.verdict(&turn, &identity, &config).await;
+        sent.failures_seen = failures_seen;
+        let identity = identity.sent(sent);
         let reply = match (verdict, call.modes.guard) {
             (Verdict::Block(block), Mode::Enforce) => match self.recorded(call).await {
                 // Nothing runs, and the caller learns what its key stands for.

@@ -13,6 +13,8 @@ pub struct Sent {
     pub failures_seen: Option<u32>,
     /// Whether the call can change something.
     pub mutating: bool,
+    /// When it was asked for, in milliseconds since 1970, where the host says so.
+    pub at_ms: Option<u64>,
 }
 
 /// From this response with several failures on, failures of calls that change things count singly: a

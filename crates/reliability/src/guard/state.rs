@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::calls::Calls;
+use super::calls::{Calls, Noted, When};
 use super::config::{FORGIVE_AFTER_MAX, GuardConfig};
 use super::failing::{Failing, advise_loop, block_failing};
 use super::failures::{Failures, Family, Waiting};
@@ -92,8 +92,15 @@ impl TurnState {
             }
         }
         let repeats = self.calls.repeats(call.call);
-        if repeats >= config.cut_identical_successes && !config.polls(call.name()) {
+        if config.polls(call.name()) {
+            return Verdict::Run;
+        }
+        if repeats >= config.cut_identical_successes {
             return Verdict::Block(block_repeating(call, repeats, config));
+        }
+        let varying = self.calls.varying(call.call, call.sent.at_ms);
+        if varying >= config.cut_varying_successes {
+            return Verdict::Block(block_varying(call, varying, config));
         }
         Verdict::Run
     }
@@ -177,16 +184,18 @@ impl TurnState {
         advice: &mut Advice,
     ) {
         let counted = !polls && !config.polls(call.name());
-        let noted = self.calls.note(call.call, output.0, true, counted);
+        let when = self.when(call, config);
+        let noted = self.calls.note(call.call, output.0, true, counted, when);
         self.failures.settle(call.call);
         self.failures.arguments_accepted(call.tool);
         // Repeating a change that was made already changes nothing, so only a first success does.
         if mutating && noted.first_success {
             self.failures.world_changed();
+            self.calls.world_changed();
         }
         self.forgive(call.call, config);
         if counted {
-            advise_repeats(call, noted.repeats, config, advice);
+            advise_repeats(call, noted, config, advice);
         }
     }
 
@@ -202,7 +211,8 @@ impl TurnState {
         let counted = !polls && !config.polls(call.name());
         // A command can print one and the same text and exit with zero or not.
         let loose = Hash64(!output.signature.0.0);
-        let noted = self.calls.note(call.call, loose, false, counted);
+        let when = self.when(call, config);
+        let noted = self.calls.note(call.call, loose, false, counted, when);
         if !counted {
             return;
         }
@@ -215,7 +225,14 @@ impl TurnState {
         if let Some(failing) = Failing::of(Family::NonZeroExit, counted, config) {
             advise_loop(call, failing, advice);
         } else {
-            advise_repeats(call, noted.repeats, config, advice);
+            advise_repeats(call, noted, config, advice);
+        }
+    }
+
+    fn when(&self, call: &CallIdentity<'_>, config: &GuardConfig) -> When {
+        When {
+            now_ms: call.sent.at_ms,
+            waiting: self.waiting(config),
         }
     }
 
@@ -273,15 +290,19 @@ impl TurnState {
     ) {
         self.streak.clear();
         let counts = self.rounds.counts(call.sent);
+        let was_stopped = self.stopped;
         // The count stays at what ended the turn, so that the text stays the same after it.
         if counts && !self.stopped {
             self.failures_in_turn = self.failures_in_turn.saturating_add(1);
             self.stopped = self.failures_in_turn >= config.max_failures_per_turn;
         }
         if self.stopped {
-            advice
-                .texts
-                .push(text::tool_error_limit(self.failures_in_turn));
+            let count = self.failures_in_turn;
+            advice.texts.push(if was_stopped {
+                text::answer_now(count)
+            } else {
+                text::tool_error_limit(count)
+            });
             advice.action = GuardAction::HardCap;
         }
     }
@@ -304,7 +325,7 @@ impl TurnState {
         let count = self.failures_in_turn;
         Block {
             code: BlockCode::ToolErrorLimit,
-            text: text::tool_error_limit(count),
+            text: text::answer_now(count),
             why: format!(
                 "{count} tool failures and refused calls were counted in this turn \
                  (maxFailuresPerTurn = {}). No tool runs until the turn ends.",
@@ -328,13 +349,35 @@ fn block_repeating(call: &CallIdentity<'_>, repeats: u32, config: &GuardConfig) 
     }
 }
 
+fn block_varying(call: &CallIdentity<'_>, varying: u32, config: &GuardConfig) -> Block {
+    let cut = config.cut_varying_successes;
+    Block {
+        code: BlockCode::LoopDetected,
+        text: text::varying_loop_detected(call.name(), cut),
+        why: format!(
+            "This call of {:?} was made {varying} times in a row within ten minutes with the same \
+             arguments (cutVaryingSuccesses = {cut}). It returned something else each time, nothing \
+             was changed in between, and tools did not take {} ms between two of them (probeWaitMs).",
+            call.name(),
+            config.probe_wait_ms,
+        ),
+    }
+}
+
 fn advise_repeats(
     call: &CallIdentity<'_>,
-    repeats: u32,
+    noted: Noted,
     config: &GuardConfig,
     advice: &mut Advice,
 ) {
-    if repeats >= config.cut_identical_successes {
+    let repeats = noted.repeats;
+    if noted.varying >= config.cut_varying_successes {
+        let cut = config.cut_varying_successes;
+        advice
+            .texts
+            .push(text::varying_loop_detected(call.name(), cut));
+        advice.action = GuardAction::LoopDetected;
+    } else if repeats >= config.cut_identical_successes {
         let cut = config.cut_identical_successes;
         advice
             .texts

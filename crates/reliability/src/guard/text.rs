@@ -40,6 +40,15 @@ pub(super) fn tool_error_limit(count: u32) -> String {
     )
 }
 
+/// The same for a call after that: the model has this answer to speak in, and whoever runs it ends it
+/// when it calls once more.
+pub(super) fn answer_now(count: u32) -> String {
+    format!(
+        "{}\nNo tool runs any more in this turn. Answer now, with what you have.",
+        tool_error_limit(count)
+    )
+}
+
 /// The same call returned the same result often enough to say so.
 pub(super) fn no_progress(name: &str, count: u32) -> String {
     format!(
@@ -57,6 +66,17 @@ pub(super) fn success_loop_detected(name: &str, count: u32) -> String {
          arguments.\n\
          Nothing has changed since. Do NOT repeat this call.\n\
          Use the result you already have, try a different approach or report the issue.",
+        printable(name),
+    )
+}
+
+/// The same call was made too often without anything else in between, whatever it returned.
+pub(super) fn varying_loop_detected(name: &str, count: u32) -> String {
+    format!(
+        "[LOOP DETECTED] Tool \"{}\" was called {count} times with identical arguments, and \
+         returned something else each time.\n\
+         Nothing was changed in between. Do NOT repeat this call.\n\
+         Use the results you already have, let time pass or try a different approach.",
         printable(name),
     )
 }
@@ -186,6 +206,24 @@ mod tests {
     }
 
     #[test]
+    fn text_after_layer_c() {
+        insta::assert_snapshot!(answer_now(5), @r"
+        [TOOL ERROR LIMIT] 5 tool failures in this turn.
+        Stopping tool execution. Review your approach before continuing.
+        No tool runs any more in this turn. Answer now, with what you have.
+        ");
+    }
+
+    #[test]
+    fn varying_loop_text() {
+        insta::assert_snapshot!(varying_loop_detected("exec", 100), @r#"
+        [LOOP DETECTED] Tool "exec" was called 100 times with identical arguments, and returned something else each time.
+        Nothing was changed in between. Do NOT repeat this call.
+        Use the results you already have, let time pass or try a different approach.
+        "#);
+    }
+
+    #[test]
     fn no_line_ends_in_a_space() {
         for text in [
             loop_detected("t", 2),
@@ -193,6 +231,8 @@ mod tests {
             tool_error_limit(5),
             no_progress("t", 10),
             success_loop_detected("t", 25),
+            answer_now(5),
+            varying_loop_detected("t", 100),
         ] {
             assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
         }

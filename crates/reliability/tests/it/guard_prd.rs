@@ -142,7 +142,9 @@ fn guard_2_different_failures() {
     let executed = host.executed;
     let after = host.call("read", &json!({ "path": "x" }), Ok("content"));
     assert_eq!(after.code, Some(BlockCode::ToolErrorLimit));
-    assert_eq!(after.text, fifth.text["boom\n".len()..]);
+    let limit = &fifth.text["boom\n".len()..];
+    let answer = "\nNo tool runs any more in this turn. Answer now, with what you have.";
+    assert_eq!(after.text, format!("{limit}{answer}"));
     assert_eq!(host.executed, executed, "nothing runs any more");
 }
 

@@ -45,6 +45,8 @@ const ONLY_REPEATED =
 const HAND_BACK =
   "\nCalls of this tool were wrong too often. Do not try others: say what could not be done, so that whoever gave " +
   "you this task (for a subagent its parent session) can take it back.";
+/** What a model is told that went on after the guard's texts, before its run is ended. */
+const ANSWER_NOW = "\nAnswer now, with what you have: this run ends when one more call repeats itself.";
 /** By then a line of the log is written or lost. */
 const LOG_WRITTEN_MS = 1_000;
 
@@ -81,6 +83,8 @@ interface RunNote {
   spokenIn: number | undefined;
   /** The request whose calls used up the turn's failures. */
   stoppedIn: number | undefined;
+  /** The first request after that whose calls were refused: the model was told to answer. */
+  askedIn: number | undefined;
 }
 
 /** The guard as the hooks use it. */
@@ -245,9 +249,9 @@ export class HostGuard {
     const { outcome, text } = this.#outcome(note, event);
     const answer = this.#observe(note.guarded, outcome, text);
     if (!worked(outcome)) this.#lookAfterLog();
-    const suffix = (answer.append ?? "") + (answer.handBack ? HAND_BACK : "");
+    const last = this.#mayEndRun(note, outcome, answer);
+    const suffix = (answer.append ?? "") + (answer.handBack ? HAND_BACK : "") + (last ? ANSWER_NOW : "");
     if (suffix !== "") append(event.message, suffix);
-    this.#mayEndRun(note, outcome, answer);
   }
 
   /**
@@ -305,13 +309,14 @@ export class HostGuard {
   }
 
   /**
-   * A model that goes on after the guard's texts has its run ended, once the result is stored. Of the calls of
-   * one request none goes on after another: the model has read nothing in between.
+   * A model that goes on after the guard's texts is told to answer; when it goes on even so its run is ended, once
+   * the result is stored. Of the calls of one request none goes on after another: the model has read nothing in
+   * between. Says whether the guard's own text leaves out that it has to answer now.
    */
-  #mayEndRun(note: CallNote, outcome: Outcome, answer: Answer): void {
+  #mayEndRun(note: CallNote, outcome: Outcome, answer: Answer): boolean {
     const { endRunAfterIgnored } = this.#settings;
     const runId = note.turn;
-    if (!runId) return;
+    if (!runId) return false;
     const run = this.#run(runId);
     const { request } = note;
     const spoken = answer.action === "loop-detected" || answer.action === "hard-cap";
@@ -319,14 +324,19 @@ export class HostGuard {
     if (spoken) run.spokenIn = request;
     else if (outcome.ending === "succeeded") run.ignored = 0;
     const wentOn = run.stoppedIn !== undefined && isLater(request, run.stoppedIn);
-    if (answer.stopTurn) run.stoppedIn ??= request;
-    else if (wentOn) run.stoppedIn = undefined;
-    // The first text alone is never too many: nobody has read it yet.
-    const deaf = run.ignored >= Math.max(endRunAfterIgnored, 2);
-    if (endRunAfterIgnored === 0 || !(wentOn || deaf)) return;
+    if (!answer.stopTurn) {
+      if (wentOn) run.stoppedIn = run.askedIn = undefined;
+    } else if (wentOn) run.askedIn ??= request;
+    else run.stoppedIn ??= request;
+    const wasAsked = run.askedIn !== undefined && isLater(request, run.askedIn);
+    // The first text alone is never too many: nobody has read it yet. Then it is told once more.
+    const last = Math.max(endRunAfterIgnored, 2) + 1;
+    if (endRunAfterIgnored === 0) return false;
+    if (!wasAsked && run.ignored <= last) return spoken && run.ignored === last && !answer.stopTurn;
     const why = `tool-guard: the run ${runId} went on after the guard's texts in ${run.ignored} requests`;
     const isUnderWay = (): boolean => (this.#current.get(note.session) ?? runId) === runId;
     endRun({ sessionId: note.sessionId, runId, why, logger: this.logger, isUnderWay });
+    return false;
   }
 
   #note(id: string, event: BeforeToolCall | AfterToolCall, context: CallContext): CallNote {
@@ -367,7 +377,7 @@ export class HostGuard {
   #run(runId: string): RunNote {
     const known = this.#runs.get(runId);
     if (known) return known;
-    const made: RunNote = { request: 0, ignored: 0, spokenIn: undefined, stoppedIn: undefined };
+    const made: RunNote = { request: 0, ignored: 0, spokenIn: undefined, stoppedIn: undefined, askedIn: undefined };
     this.#runs.set(runId, made);
     return made;
   }

@@ -7,7 +7,7 @@ import type { PluginApi } from "../shared/host.js";
 import type { OnceSettings } from "./once.js";
 
 const LOG_PATH = "~/.openclaw/tool-guard.log";
-/** Requests in a row with a guard text after which a run is ended. */
+/** Requests in a row with a guard text after which the model is told once more, to answer; then its run is ended. */
 const END_RUN_AFTER_IGNORED = 4;
 const STATE_PATH = "~/.openclaw/holdfast";
 /** How long a call whose outcome is unknown answers for another one of the same content. */
@@ -27,7 +27,7 @@ export interface Settings {
   logPath: string;
   /** Tools that the person who configures it knows to change nothing. */
   readOnlyTools: ReadonlySet<string>;
-  /** Requests in a row with a guard text after which a run is ended; 0 for never. */
+  /** Requests in a row with a guard text after which the model is told to answer, and then its run is ended; 0 for never. */
   endRunAfterIgnored: number;
   /** Which calls are made once, and how. */
   once: OnceSettings;

@@ -16,6 +16,10 @@ const LOOP: &str = "[LOOP DETECTED] Tool \"read\" failed 2 times with identical 
     Try a different approach or report the issue.";
 const LIMIT: &str = "[TOOL ERROR LIMIT] 5 tool failures in this turn.\n\
     Stopping tool execution. Review your approach before continuing.";
+/// What a call reads that comes after that.
+const ANSWER: &str = "[TOOL ERROR LIMIT] 5 tool failures in this turn.\n\
+    Stopping tool execution. Review your approach before continuing.\n\
+    No tool runs any more in this turn. Answer now, with what you have.";
 const MISSING: &str = "Missing required parameter: path. \
     Schema of path: {\"description\":\"The file.\",\"type\":\"string\"}";
 
@@ -76,7 +80,7 @@ async fn read_without_a_path_is_cut_off_to_the_letter() {
     let right = in_turn("read", json!({"path": "a"}));
     assert_eq!(
         reads(&harness, right).await,
-        said("tool_error_limit", LIMIT)
+        said("tool_error_limit", ANSWER)
     );
     assert_eq!(tool.executions(), 0);
 
@@ -161,7 +165,7 @@ async fn five_different_failures_end_the_turn() {
         error_of(&result),
         ("tool_error_limit", Status::Error, true, false)
     );
-    assert_eq!(message_of(&result), LIMIT);
+    assert_eq!(message_of(&result), ANSWER);
     assert_eq!((tool.executions(), other.executions()), (5, 0));
     assert!(harness.call(&ask("other")).await.is_success());
 }
@@ -226,6 +230,36 @@ async fn invented_names_are_one_mistake() {
     let cut = harness.call(&in_turn("fly", json!({}))).await;
     assert_eq!(error_of(&cut).0, "loop_detected");
     assert!(message_of(&cut).ends_with(LIMIT));
+}
+
+#[tokio::test(start_paused = true)]
+async fn looking_again_and_again_at_what_always_differs_is_cut() {
+    let count = std::sync::atomic::AtomicU64::new(0);
+    let tool = Custom::new("exec", Effect::External, move |_, _| {
+        let count = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(ToolResult::new(json!(format!("so far {count}-x{}", "y".repeat(count as usize))), ""))
+    });
+    let tool = Arc::new(tool);
+    let other = Arc::new(ScriptedTool::mutating("other", [Reaction::Succeed]));
+    let harness = Build::new(&tool).and(&other).stack();
+    let look = || in_turn("exec", json!({"command": "date +%s%N"}));
+    // Something was changed in between: it starts anew.
+    for _ in 0..99 {
+        assert!(harness.call(&look()).await.is_success());
+    }
+    assert!(harness.call(&in_turn("other", json!({}))).await.is_success());
+    for _ in 0..99 {
+        let result = harness.call(&look()).await;
+        assert!(result.is_success(), "{result:?}");
+    }
+    // Ten minutes have passed.
+    tokio::time::advance(Duration::from_secs(601)).await;
+    for _ in 0..100 {
+        assert!(harness.call(&look()).await.is_success());
+    }
+    let cut = harness.call(&look()).await;
+    assert_eq!(error_of(&cut).0, "loop_detected");
+    assert!(message_of(&cut).contains("was called 100 times with identical arguments"));
 }
 
 fn hint(result: &holdfast_contract::ToolResultEnvelope) -> &str {
