@@ -39,8 +39,11 @@ pub(crate) struct Item {
 /// Where the data is, if it is there: the variable, else `../shared/data/bfcl` beside the root.
 pub(crate) fn folder() -> Option<PathBuf> {
     let given = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/bfcl");
-    given.or(Some(beside)).filter(|folder| folder.is_dir())
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let mut beside = packages.map(|dir| dir.join("../shared/data/bfcl"));
+    given
+        .or_else(|| beside.find(|folder| folder.is_dir()))
+        .filter(|folder| folder.is_dir())
 }
 
 /// All questions that calls answer.

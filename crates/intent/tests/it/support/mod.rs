@@ -14,8 +14,10 @@ pub(crate) struct Case {
 }
 
 fn folder() -> PathBuf {
-    // Also found from the bench that reads them.
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/intent/cases")
+    // The bench that reads them is in another package.
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let mut folders = packages.map(|dir| dir.join("crates/intent/cases"));
+    folders.find(|dir| dir.is_dir()).expect("the folder")
 }
 
 fn read_cases(file: &Path) -> Vec<Case> {
