@@ -163,6 +163,11 @@ pub const LIMITS: &[Limit] = &[
         "distinct outputs remembered for one call of a turn",
     ),
     limit(
+        "VARYING_WINDOW_MS",
+        crate::guard::VARYING_WINDOW_MS,
+        "time within which results of one call that always differ are counted",
+    ),
+    limit(
         "FAILURES_KEPT_MAX",
         crate::guard::FAILURES_KEPT_MAX as u64,
         "distinct failures remembered in a turn",

@@ -62,7 +62,11 @@ impl Varying {
         if begins {
             self.since_ms = now_ms.unwrap_or_default();
         }
-        self.count = if begins { 1 } else { self.count.saturating_add(1) };
+        self.count = if begins {
+            1
+        } else {
+            self.count.saturating_add(1)
+        };
         self.waited_ms = waiting.now_ms;
     }
 
@@ -152,7 +156,10 @@ impl Calls {
 
     /// How often in a row this call has returned something new, if all of that is not long ago.
     pub(super) fn varying(&self, call: Hash128, now_ms: Option<u64>) -> u32 {
-        let record = self.by_call.get(&call).filter(|it| it.varying.is_within(now_ms));
+        let record = self
+            .by_call
+            .get(&call)
+            .filter(|it| it.varying.is_within(now_ms));
         record.map_or(0, |record| record.varying.count)
     }
 

@@ -325,6 +325,6 @@ mod tests {
         ] {
             assert!(properties.contains_key(name), "{name} is missing");
         }
-        assert_eq!(properties.len(), 11);
+        assert_eq!(properties.len(), 12);
     }
 }

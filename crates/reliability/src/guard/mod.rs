@@ -83,7 +83,7 @@ mod volatile;
 pub use attribution::{
     ARGS_BYTES_MAX, AttributionEntry, ERROR_BYTES_MAX, attribute_model, model_from_call_id,
 };
-pub use calls::{CALLS_KEPT_MAX, OUTCOMES_KEPT_MAX};
+pub use calls::{CALLS_KEPT_MAX, OUTCOMES_KEPT_MAX, VARYING_WINDOW_MS};
 pub use classify::{ErrorClass, classify_error, classify_failure};
 pub use config::{FORGIVE_AFTER_MAX, GuardConfig, GuardConfigError};
 pub use failures::{FAILURES_KEPT_MAX, FORMS_KEPT_MAX, VALIDATION_TOOLS_KEPT_MAX};

@@ -1,6 +1,7 @@
 //! Calls that fail: layers A, B and C.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -234,10 +235,10 @@ async fn invented_names_are_one_mistake() {
 
 #[tokio::test(start_paused = true)]
 async fn looking_again_and_again_at_what_always_differs_is_cut() {
-    let count = std::sync::atomic::AtomicU64::new(0);
+    let count = AtomicUsize::new(0);
     let tool = Custom::new("exec", Effect::External, move |_, _| {
-        let count = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Ok(ToolResult::new(json!(format!("so far {count}-x{}", "y".repeat(count as usize))), ""))
+        let marks = "y".repeat(count.fetch_add(1, Ordering::Relaxed));
+        Ok(ToolResult::new(json!(marks), ""))
     });
     let tool = Arc::new(tool);
     let other = Arc::new(ScriptedTool::mutating("other", [Reaction::Succeed]));
@@ -247,7 +248,12 @@ async fn looking_again_and_again_at_what_always_differs_is_cut() {
     for _ in 0..99 {
         assert!(harness.call(&look()).await.is_success());
     }
-    assert!(harness.call(&in_turn("other", json!({}))).await.is_success());
+    assert!(
+        harness
+            .call(&in_turn("other", json!({})))
+            .await
+            .is_success()
+    );
     for _ in 0..99 {
         let result = harness.call(&look()).await;
         assert!(result.is_success(), "{result:?}");
