@@ -19,8 +19,10 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) fn new() -> Self {
+        // Not in `/tmp`: beside a workspace there commands see their own.
+        let dir = tempfile::tempdir_in("/var/tmp");
         let house = Self {
-            dir: tempfile::tempdir().expect("a directory"),
+            dir: dir.expect("a directory"),
         };
         // Beside the workspace, for what commands do outside of it.
         let aside = house.dir.path().join("aside");
