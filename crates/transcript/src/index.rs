@@ -86,9 +86,20 @@ pub struct Index {
     by_id: Option<HashTable<Number>>,
     last: Option<Number>,
     has_parents: bool,
+    is_over: bool,
 }
 
 impl Index {
+    /// Says that nothing runs any more: calls at the end that have no result are cut off.
+    pub const fn end_here(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Whether nothing runs any more.
+    pub const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     /// How many entries there are.
     pub const fn len(&self) -> usize {
         self.entries.len()

@@ -117,6 +117,15 @@ pub struct Marks {
     pub is_past: bool,
     /// It is a result that names its tool and no call, as Ollama has it.
     pub is_by_name: bool,
+    /// A number for what the result says. Results that say the same, byte for byte, have the same.
+    pub says: u32,
+}
+
+/// The number for what a result says.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "half of a hash is a hash")]
+pub(crate) fn says(content: &[u8]) -> u32 {
+    xxhash_rust::xxh3::xxh3_64(content) as u32
 }
 
 /// The model's last reply, where results come anywhere behind their calls: its calls may still run,

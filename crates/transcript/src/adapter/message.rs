@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::json::{Cursor, Invalid, Text};
-use crate::seen::{Block, BlockKind, Kind, Marks, Seen, Span};
+use crate::seen::{Block, BlockKind, Kind, Marks, Seen, Span, says};
 use crate::stand_in;
 
 /// A message's members as they come.
@@ -19,6 +19,8 @@ struct Message {
     /// It is for people only: the model is never sent it.
     is_unsent: bool,
     start: u32,
+    /// Where the value of `content` is.
+    said: Range<u32>,
     /// Which blocks came from `content`, and which from `tool_calls`.
     content: Range<usize>,
     calls: Range<usize>,
@@ -50,7 +52,10 @@ impl Message {
             b"content" => {
                 // If a message has two of them, the last one counts, as in every JSON parser.
                 forget(seen, &mut self.content, &mut self.calls);
+                cursor.peek();
+                let start = cursor.here();
                 content(cursor, seen)?;
+                self.said = start..cursor.here();
                 self.content.end = seen.blocks.len();
                 Ok(())
             }
@@ -106,7 +111,7 @@ impl Message {
                     name: self.tool_name,
                     marks: Marks {
                         is_by_name: self.is_by_name && self.answers.is_none(),
-                        ..marks(text, self.start, end, false)
+                        ..marks(text, self.start..end, self.said.clone(), false)
                     },
                     start: self.start,
                     end,
@@ -159,6 +164,7 @@ fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
         let start = cursor.here();
         let mut kind = None;
         let (mut id, mut name, mut answers) = (None, None, None);
+        let mut said = start..start;
         cursor.object(|cursor, key| match &*key.unescaped() {
             b"type" => cursor.string().map(|text| kind = text),
             b"id" => cursor.string_span().map(|span| id = span),
@@ -166,6 +172,7 @@ fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
             b"tool_use_id" | b"toolCallId" | b"toolUseId" => {
                 cursor.string_span().map(|span| answers = span)
             }
+            b"content" => cursor.place().map(|place| said = place),
             _ => cursor.skip(),
         })?;
         let end = cursor.here();
@@ -183,7 +190,7 @@ fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
                     .push(block(BlockKind::Call, id, Marks::default()));
             }
             b"tool_result" | b"toolResult" => {
-                let marks = marks(cursor.text(), start, end, seen.has_more);
+                let marks = marks(cursor.text(), start..end, said, seen.has_more);
                 seen.blocks.push(block(BlockKind::Result, answers, marks));
             }
             _ => seen.has_more = true,
@@ -221,12 +228,13 @@ fn tool_calls(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
     })
 }
 
-/// What is peculiar about the result at a place.
-fn marks(text: &[u8], start: u32, end: u32, is_late: bool) -> Marks {
-    let result = text.get(start as usize..end as usize);
+/// What is peculiar about the result at a place, which says what is at another place inside it.
+pub(super) fn marks(text: &[u8], result: Range<u32>, said: Range<u32>, is_late: bool) -> Marks {
+    let at = |place: Range<u32>| text.get(place.start as usize..place.end as usize);
     Marks {
-        is_stand_in: result.is_some_and(stand_in::is_one),
+        is_stand_in: at(result).is_some_and(stand_in::is_one),
         is_late,
+        says: says(at(said).unwrap_or_default()),
         ..Marks::default()
     }
 }

@@ -24,7 +24,7 @@ use crate::limits::ROW_BYTES_MAX;
 use crate::plan::{Plan, Strategy, plan};
 use crate::read;
 use crate::render::Texts;
-use crate::write::Live;
+use crate::write::{Live, Tail};
 
 /// The first bytes of every database of `SQLite`.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -77,6 +77,13 @@ pub struct StoredSession {
 }
 
 impl StoredSession {
+    /// The session, when it is known what its end is.
+    #[must_use]
+    pub const fn ending(mut self, tail: Tail) -> Self {
+        tail.close(&mut self.index);
+        self
+    }
+
     /// What is wrong with it.
     pub fn check(&self) -> Vec<Found> {
         check(&self.index, adapter(Format::OpenClaw).pairing())

@@ -14,7 +14,7 @@ use crate::format::Format;
 use crate::index::{Index, Number};
 use crate::plan::{Changes, Plan, Strategy};
 use crate::render::{Piece, pieces};
-use crate::write::{Live, Use, backup_path, forget_old_backups, user_of};
+use crate::write::{Live, Tail, Use, backup_path, forget_old_backups, user_of};
 
 /// What a repair of a store did.
 #[derive(Debug)]
@@ -32,6 +32,7 @@ pub struct StoreRepaired {
 pub fn repair_store(
     path: &Path,
     strategy: Strategy,
+    tail: Tail,
     now_ms: u64,
 ) -> Result<Option<StoreRepaired>, StoreError> {
     let shown = path.to_owned();
@@ -40,7 +41,8 @@ pub fn repair_store(
         let store = Store::open(&path)?;
         let mut is_needed = false;
         for id in store.sessions()? {
-            is_needed |= !store.session(&id)?.plan(strategy).is_empty();
+            let session = store.session(&id)?.ending(tail);
+            is_needed |= !session.plan(strategy).is_empty();
         }
         is_needed
     };
@@ -56,7 +58,7 @@ pub fn repair_store(
     let ids = store.sessions()?;
     let mut plans = Vec::new();
     for id in ids {
-        let session = store.session(&id)?;
+        let session = store.session(&id)?.ending(tail);
         let plan = session.plan(strategy);
         if !plan.is_empty() {
             plans.push((session, plan));
@@ -66,9 +68,10 @@ pub fn repair_store(
     let transaction = store.connection.transaction()?;
     for (session, plan) in plans {
         changes += Changes::of(&plan, &session.index);
-        let after = rewrite(&transaction, has_compression, &session, &plan, now_ms)?;
+        let after = rewrite(&transaction, has_compression, &session, &plan, now_ms)?.ending(tail);
         let findings = after.findings(&shown)?;
-        if !findings.iter().all(|found| strategy.leaves(found.fault)) {
+        let is_left = |found| strategy.leaves(found);
+        if !after.check().iter().all(is_left) {
             return Err(StoreError::NotMended(session.id));
         }
         left.insert(session.id, findings);
