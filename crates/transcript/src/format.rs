@@ -1,5 +1,6 @@
 //! The formats, and which one a text is in.
 
+use crate::foreign;
 use crate::json::{Cursor, Invalid, Strings, Text};
 
 /// A transcript's format.
@@ -51,14 +52,22 @@ pub(crate) enum Hint {
     Sure(Format),
     /// This format unless something says otherwise.
     Maybe(Format),
+    /// A format that is known by its name and not read.
+    Foreign(&'static str),
     /// A whole request or export: the messages are in this member.
     Wrapped,
     /// Nothing.
     Nothing,
 }
 
-/// The members of a request that hold its messages.
-pub(crate) const WRAPPERS: [&[u8]; 4] = [b"messages", b"input", b"items", b"history"];
+/// The members of a request or an export that hold its messages.
+pub(crate) const WRAPPERS: [&[u8]; 5] = [
+    b"messages",
+    b"input",
+    b"items",
+    b"history",
+    b"conversation",
+];
 
 #[derive(Default)]
 #[expect(
@@ -73,9 +82,21 @@ struct Top<'t> {
     has_payload: bool,
     has_message: bool,
     has_tool_calls: bool,
-    has_blocks: Option<Format>,
+    has_parts: bool,
+    has_info: bool,
+    has_data: bool,
+    has_model_calls: bool,
+    /// What the blocks of its message are.
+    blocks: Option<Blocks>,
     has_call_id: bool,
     is_wrapped: bool,
+}
+
+/// Whose blocks a message holds.
+#[derive(Clone, Copy)]
+enum Blocks {
+    Of(Format),
+    Foreign(&'static str),
 }
 
 /// What one entry says about the format it is in.
@@ -97,11 +118,27 @@ pub(crate) fn hint(entry: &[u8], strings: &Strings) -> Result<Hint, Invalid> {
         }
         b"message" => {
             top.has_message = cursor.peek() == b'{';
-            cursor.skip()
+            cursor.object(|cursor, key| match key.raw() {
+                b"parts" => parts(cursor, &mut top.blocks),
+                _ => cursor.skip(),
+            })
         }
         b"tool_calls" | b"tool_call_id" => cursor.skip().map(|()| top.has_tool_calls = true),
+        b"toolCalls" => cursor.skip().map(|()| top.has_model_calls = true),
         b"call_id" => cursor.skip().map(|()| top.has_call_id = true),
-        b"content" => content(cursor, &mut top.has_blocks),
+        b"content" => content(cursor, &mut top.blocks),
+        b"parts" => {
+            top.has_parts = cursor.peek() == b'[';
+            parts(cursor, &mut top.blocks)
+        }
+        b"info" => {
+            top.has_info = cursor.peek() == b'{';
+            cursor.skip()
+        }
+        b"data" => {
+            top.has_data = cursor.peek() == b'{';
+            cursor.skip()
+        }
         raw if WRAPPERS.contains(&raw) => {
             top.is_wrapped |= cursor.peek() == b'[';
             cursor.skip()
@@ -113,20 +150,42 @@ pub(crate) fn hint(entry: &[u8], strings: &Strings) -> Result<Hint, Invalid> {
 }
 
 /// Which format the types of content blocks belong to.
-fn content(cursor: &mut Cursor<'_>, found: &mut Option<Format>) -> Result<(), Invalid> {
+fn content(cursor: &mut Cursor<'_>, found: &mut Option<Blocks>) -> Result<(), Invalid> {
     cursor.list(|cursor| {
         cursor.object(|cursor, key| {
             if !key.is(b"type") {
+                let foreign = foreign::of_member(key.raw()).filter(|_| cursor.peek() == b'{');
+                *found = found.or(foreign.map(Blocks::Foreign));
                 return cursor.skip();
             }
-            let format = cursor.string()?.and_then(|kind| match &*kind.unescaped() {
-                b"tool_use" | b"tool_result" | b"thinking" => Some(Format::Anthropic),
-                b"input_text" | b"output_text" | b"input_image" => Some(Format::OpenAiResponses),
-                _ => None,
-            });
-            *found = found.or(format);
+            let Some(kind) = cursor.string()? else {
+                return Ok(());
+            };
+            let kind = kind.unescaped();
+            let blocks = match &*kind {
+                b"tool_use" | b"tool_result" | b"thinking" => Some(Blocks::Of(Format::Anthropic)),
+                b"input_text" | b"output_text" | b"input_image" => {
+                    Some(Blocks::Of(Format::OpenAiResponses))
+                }
+                kind => foreign::of_block(kind).map(Blocks::Foreign),
+            };
+            *found = found.or(blocks);
             Ok(())
         })
+    })
+}
+
+/// Whose parts a message has: those of the Vercel AI SDK have types, and Gemini's have none.
+fn parts(cursor: &mut Cursor<'_>, found: &mut Option<Blocks>) -> Result<(), Invalid> {
+    cursor.list(|cursor| {
+        let mut has_type = false;
+        cursor.object(|cursor, key| {
+            has_type |= key.is(b"type");
+            cursor.skip()
+        })?;
+        let whose = if has_type { foreign::VERCEL } else { foreign::GEMINI };
+        *found = found.or(Some(Blocks::Foreign(whose)));
+        Ok(())
     })
 }
 
@@ -148,10 +207,16 @@ impl Top<'_> {
             return Hint::Sure(Codex);
         }
         if self.has_uuid && !kind.is_empty() {
-            return Hint::Sure(ClaudeCode);
+            return match self.blocks {
+                Some(Blocks::Foreign(foreign::GEMINI)) => Hint::Foreign(foreign::QWEN),
+                _ => Hint::Sure(ClaudeCode),
+            };
         }
         if kind == b"session" || (kind == b"message" && self.has_message) {
             return Hint::Sure(OpenClaw);
+        }
+        if let Some(name) = self.foreign(kind, role) {
+            return Hint::Foreign(name);
         }
         if self.has_session_id && !kind.is_empty() {
             return Hint::Maybe(ClaudeCode);
@@ -159,13 +224,13 @@ impl Top<'_> {
         if self.has_call_id || crate::adapter::is_responses_item(kind) {
             return Hint::Sure(OpenAiResponses);
         }
-        if let Some(format) = self.has_blocks {
+        if let Some(Blocks::Of(format)) = self.blocks {
             return Hint::Sure(format);
         }
         if self.has_tool_calls || matches!(role, b"tool" | b"system" | b"developer" | b"function") {
             return Hint::Sure(OpenAiChat);
         }
-        if !role.is_empty() {
+        if matches!(role, b"user" | b"assistant" | b"toolResult") {
             // Text alone looks the same in three formats, and is checked alike in all of them.
             return Hint::Maybe(if kind == b"message" {
                 OpenAiResponses
@@ -177,5 +242,31 @@ impl Top<'_> {
             return Hint::Wrapped;
         }
         Hint::Nothing
+    }
+
+    /// The name of a format that is not read.
+    fn foreign(&self, kind: &[u8], role: &[u8]) -> Option<&'static str> {
+        let is_event = [&b"session."[..], b"assistant.", b"tool.", b"user."]
+            .iter()
+            .any(|of| kind.starts_with(of));
+        if self.has_data && is_event {
+            return Some(foreign::COPILOT);
+        }
+        if self.has_info && self.has_parts {
+            return Some(foreign::OPENCODE);
+        }
+        if kind == b"gemini" {
+            return Some(foreign::GEMINI_CLI);
+        }
+        if self.has_model_calls && kind == b"assistant" && role.is_empty() {
+            return Some(foreign::GROK);
+        }
+        if self.has_message && !role.is_empty() && kind.is_empty() {
+            return Some(foreign::CURSOR);
+        }
+        match self.blocks {
+            Some(Blocks::Foreign(name)) => Some(name),
+            _ => None,
+        }
     }
 }

@@ -87,6 +87,7 @@ pub struct Index {
     last: Option<Number>,
     has_parents: bool,
     is_over: bool,
+    strange: Option<&'static str>,
 }
 
 impl Index {
@@ -98,6 +99,11 @@ impl Index {
     /// Whether nothing runs any more.
     pub const fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// Whose calls some entry holds that were passed over, because nobody can read them.
+    pub const fn strange(&self) -> Option<&'static str> {
+        self.strange
     }
 
     /// How many entries there are.
@@ -213,6 +219,7 @@ impl Index {
     /// Adds an entry that an adapter has read.
     pub fn push(&mut self, offset: u64, entry: &[u8], seen: &Seen) -> Result<(), TooLong> {
         let hash = |span: Span| hash_of(span.text(entry));
+        self.strange = self.strange.or(seen.strange);
         let facts = Facts {
             offset,
             len: u32::try_from(entry.len()).unwrap_or(u32::MAX),

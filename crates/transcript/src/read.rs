@@ -62,6 +62,9 @@ pub enum ReadError {
     /// Nothing in it looks like a transcript.
     #[error("is not a transcript in a known format")]
     UnknownFormat,
+    /// It is a transcript, and nobody can read its calls.
+    #[error("is not understood: it holds {0}, and Holdfast can not read their calls")]
+    NotUnderstood(&'static str),
     /// It is too large.
     #[error("{0}")]
     TooLong(#[from] TooLong),
@@ -107,7 +110,11 @@ pub(crate) fn index_with(
         }
         Ok(())
     })?;
-    Ok((shape, index))
+    match index.strange() {
+        // Calls that were passed over, and none that was read.
+        Some(name) if index.items().next().is_none() => Err(ReadError::NotUnderstood(name)),
+        _ => Ok((shape, index)),
+    }
 }
 
 /// Calls back for each entry of a transcript, in order, and says what it is in. Blank lines are no

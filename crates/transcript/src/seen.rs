@@ -180,6 +180,8 @@ pub struct Seen {
     pub has_more: bool,
     /// The session's own id, in a header.
     pub session: Option<Span>,
+    /// Whose calls it holds that were passed over, because nobody can read them.
+    pub strange: Option<&'static str>,
 }
 
 impl Seen {

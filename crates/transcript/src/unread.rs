@@ -2,13 +2,17 @@
 //! silence: its agent can not load it either.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
+
+use serde_json::Deserializer;
+use serde_json::value::RawValue;
 
 use crate::check::Fault;
 use crate::discover::{Candidate, Claim};
 use crate::finding::{self, Finding};
-use crate::format::Format;
+use crate::format::{Format, Hint, hint};
+use crate::json::Strings;
 use crate::limits::READ_BYTES;
 use crate::read::{self, ReadError};
 
@@ -34,7 +38,7 @@ pub(crate) fn was_session(path: &Path) -> Result<bool, ReadError> {
     if ending(path) != Some("jsonl") {
         return Ok(damage(File::open(path)?)? != Damage::None);
     }
-    Ok(!matches!(lines(path)?, Unread::SomethingElse))
+    Ok(matches!(lines(path)?, Unread::Blank | Unread::Broken(_)))
 }
 
 /// Finds out what a file is that is in no known format.
@@ -77,12 +81,53 @@ fn lines(path: &Path) -> Result<Unread, ReadError> {
         }
         Ok(())
     })?;
+    if count > 0 && !findings.is_empty() {
+        match values(File::open(path)?) {
+            Values::Broken => {}
+            Values::Entries => return Ok(Unread::Rest(OVER_LINES)),
+            Values::Other => return Ok(Unread::SomethingElse),
+        }
+    }
     finding::count_lines(&mut findings, &mut File::open(path)?)?;
     Ok(match (count, findings.is_empty()) {
         (0, _) => Unread::Blank,
         (_, true) => Unread::SomethingElse,
         (_, false) => Unread::Broken(findings),
     })
+}
+
+/// What is said of entries that are printed for people.
+const OVER_LINES: &str = "is not understood: its entries go over several lines, and sessions have one \
+     a line (`jq -c .` writes them so)";
+
+/// What a file is that is not JSON line by line.
+enum Values {
+    /// Not JSON, or not to its end.
+    Broken,
+    /// Whole, and the first value is an entry of a session.
+    Entries,
+    /// Whole, and something else.
+    Other,
+}
+
+/// Whether a file is JSON as a whole, though its lines are not.
+fn values(file: File) -> Values {
+    let mut strings = Strings::default();
+    let mut found = None;
+    for value in Deserializer::from_reader(BufReader::new(file)).into_iter::<Box<RawValue>>() {
+        let Ok(value) = value else {
+            return Values::Broken;
+        };
+        found.get_or_insert_with(|| {
+            let text = value.get().as_bytes();
+            let hint = strings.index(text).and_then(|()| hint(text, &strings));
+            match hint {
+                Ok(Hint::Sure(_) | Hint::Maybe(_) | Hint::Foreign(_)) => Values::Entries,
+                _ => Values::Other,
+            }
+        });
+    }
+    found.unwrap_or(Values::Broken)
 }
 
 /// Names that stand in the entries of transcripts.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::foreign;
 use crate::json::{Cursor, Invalid, Text};
 use crate::seen::{Block, BlockKind, Kind, Marks, Seen, Span, says};
 use crate::stand_in;
@@ -78,6 +79,10 @@ impl Message {
                 self.broke_off =
                     reason.is_some_and(|reason| matches!(reason.raw(), b"error" | b"aborted"));
             }),
+            b"parts" if cursor.peek() == b'[' => {
+                seen.strange = Some(foreign::GEMINI);
+                cursor.skip()
+            }
             b"excludeFromContext" => {
                 self.is_unsent = cursor.peek() == b't';
                 cursor.skip()
@@ -164,7 +169,7 @@ fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
         let start = cursor.here();
         let mut kind = None;
         let (mut id, mut name, mut answers) = (None, None, None);
-        let mut said = start..start;
+        let (mut said, mut foreign) = (start..start, None);
         cursor.object(|cursor, key| match &*key.unescaped() {
             b"type" => cursor.string().map(|text| kind = text),
             b"id" => cursor.string_span().map(|span| id = span),
@@ -173,7 +178,10 @@ fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
                 cursor.string_span().map(|span| answers = span)
             }
             b"content" => cursor.place().map(|place| said = place),
-            _ => cursor.skip(),
+            name => {
+                foreign = foreign.or(foreign::of_member(name).filter(|_| cursor.peek() == b'{'));
+                cursor.skip()
+            }
         })?;
         let end = cursor.here();
         let block = |kind, id, marks| Block {
@@ -193,7 +201,10 @@ fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
                 let marks = marks(cursor.text(), start..end, said, seen.has_more);
                 seen.blocks.push(block(BlockKind::Result, answers, marks));
             }
-            _ => seen.has_more = true,
+            kind => {
+                seen.strange = seen.strange.or(foreign).or(foreign::of_block(kind));
+                seen.has_more = true;
+            }
         }
         Ok(())
     })

@@ -17,6 +17,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use crate::adapter::adapter;
 use crate::check::{Found, check};
 use crate::finding::{Finding, Words};
+use crate::foreign::DATABASES;
 use crate::format::Format;
 use crate::index::{Index, Number, TooLong};
 use crate::json::Invalid;
@@ -53,6 +54,9 @@ pub enum StoreError {
     /// It has no transcripts.
     #[error("is a database without transcripts")]
     NoTranscripts,
+    /// It has sessions of another agent.
+    #[error("is not understood: it holds {0}, and Holdfast can not read their calls")]
+    NotUnderstood(&'static str),
     /// A session is too long.
     #[error(transparent)]
     TooLong(#[from] TooLong),
@@ -147,6 +151,11 @@ impl Store {
     fn with(connection: Connection) -> Result<Self, StoreError> {
         connection.busy_timeout(BUSY)?;
         if !has_table(&connection, "transcript_events")? {
+            for (table, column, name) in DATABASES {
+                if has_column(&connection, table, column)? {
+                    return Err(StoreError::NotUnderstood(name));
+                }
+            }
             return Err(StoreError::NoTranscripts);
         }
         let has_compression = has_column(&connection, "transcript_events", "event_zstd")?;

@@ -169,7 +169,7 @@ fn verify(
     let mut index = match read::index(new) {
         Ok((_, index)) => index,
         // Nothing may be left of a transcript.
-        Err(ReadError::UnknownFormat) => Index::default(),
+        Err(ReadError::UnknownFormat | ReadError::NotUnderstood(_)) => Index::default(),
         Err(error) => return Err(io::Error::other(error)),
     };
     tail.close(&mut index);
@@ -225,7 +225,7 @@ pub(crate) fn left_by<S: Read + Seek>(
     let mut index = match read::index(&out[..]) {
         Ok((_, index)) => index,
         // Nothing may be left of a transcript.
-        Err(ReadError::UnknownFormat) => return Ok(Vec::new()),
+        Err(ReadError::UnknownFormat | ReadError::NotUnderstood(_)) => return Ok(Vec::new()),
         Err(error) => return Err(io::Error::other(error)),
     };
     if is_over {
