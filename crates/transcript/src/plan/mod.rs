@@ -2,7 +2,7 @@
 //!
 //! | strategy | what it does |
 //! |---|---|
-//! | `remove_orphans` | removes results whose call is not there, and copies of a result; everything else stays a finding |
+//! | `remove_orphans` | removes results whose call is not there, and copies of a result that is in its place; everything else stays a finding |
 //! | `reconstruct` | also moves misplaced results to their calls, answers calls that have no result, and removes calls that use an id again |
 //! | `truncate` | cuts back to the last point where every call has its result |
 //!
@@ -12,9 +12,10 @@
 //! more than the block that has to go is that block cut out of it.
 
 mod edits;
+mod removal;
 mod truncate;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::adapter::Pairing;
 use crate::check::{Fault, Found, Pairs, pairs};
@@ -47,16 +48,16 @@ impl Strategy {
         }
     }
 
-    /// Whether it may leave what was found: removing results mends no call, and a result whose call
-    /// is there is not removed.
-    pub const fn leaves(self, found: &Found) -> bool {
+    /// Whether it may leave a fault: removing results mends no call, and a result whose call is there
+    /// is not removed. That also holds where a compaction took the call away.
+    pub const fn leaves(self, fault: Fault, is_compacted: bool) -> bool {
         matches!(self, Self::RemoveOrphans)
-            && match found.fault {
+            && match fault {
                 Fault::MissingToolResult
                 | Fault::DuplicateToolCallId
                 | Fault::MisplacedToolResult
                 | Fault::DuplicateToolResult => true,
-                Fault::OrphanedToolResult => found.is_compacted,
+                Fault::OrphanedToolResult => is_compacted,
                 Fault::InvalidLine | Fault::BrokenParent => false,
             }
     }
@@ -183,7 +184,11 @@ pub fn plan(index: &Index, pairing: Pairing, strategy: Strategy) -> Plan {
         }
     }
     match strategy {
-        Strategy::RemoveOrphans => remove_orphans(index, &pairs, &mut edits),
+        Strategy::RemoveOrphans => {
+            for item in removal::removable(index, pairing, &pairs) {
+                edits.cut(item);
+            }
+        }
         Strategy::Reconstruct => reconstruct(index, &pairs, &mut edits),
         Strategy::Truncate => edits.cut_off(truncate::last_good(index, &pairs)),
     }
@@ -196,47 +201,6 @@ fn is_parted(pairs: &Pairs, found: &Found) -> bool {
     found
         .item
         .is_some_and(|item| pairs.parted.contains_key(&item))
-}
-
-/// Removes results that nothing is lost with: their call is not in the session, or they are a copy of
-/// another result of it.
-fn remove_orphans(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
-    let mut copies = copies(index, pairs);
-    for found in &pairs.found {
-        let item = found.item.filter(|_| !is_parted(pairs, found));
-        let Some((place, item)) = item.and_then(|at| Some((at, index.item(at as usize)?))) else {
-            continue;
-        };
-        let goes = match found.fault {
-            Fault::OrphanedToolResult => !found.is_compacted,
-            // What only stands in for a result says nothing that would be lost.
-            Fault::DuplicateToolResult if item.marks.is_stand_in => true,
-            Fault::DuplicateToolResult => match copies.get_mut(&(item.id, item.marks.says)) {
-                Some(count) if *count > 1 => {
-                    *count -= 1;
-                    true
-                }
-                _ => false,
-            },
-            _ => false,
-        };
-        if goes {
-            edits.cut(place);
-        }
-    }
-}
-
-/// How many results of one call say the same, where any call has several.
-fn copies(index: &Index, pairs: &Pairs) -> HashMap<(u64, u32), usize> {
-    let mut copies = HashMap::new();
-    let mut found = pairs.found.iter();
-    if found.any(|found| found.fault == Fault::DuplicateToolResult) {
-        let results = index.items().filter(|item| item.kind == BlockKind::Result);
-        for result in results {
-            *copies.entry((result.id, result.marks.says)).or_default() += 1;
-        }
-    }
-    copies
 }
 
 fn reconstruct(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {

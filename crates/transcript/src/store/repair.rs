@@ -9,6 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 
 use super::{Store, StoreError, StoredSession, has_column, has_table, push};
+use crate::check::Found;
 use crate::finding::Finding;
 use crate::format::Format;
 use crate::index::{Index, Number};
@@ -70,7 +71,7 @@ pub fn repair_store(
         changes += Changes::of(&plan, &session.index);
         let after = rewrite(&transaction, has_compression, &session, &plan, now_ms)?.ending(tail);
         let findings = after.findings(&shown)?;
-        let is_left = |found| strategy.leaves(found);
+        let is_left = |found: &Found| strategy.leaves(found.fault, found.is_compacted);
         if !after.check().iter().all(is_left) {
             return Err(StoreError::NotMended(session.id));
         }

@@ -174,7 +174,8 @@ fn verify(
     };
     tail.close(&mut index);
     let left = check(&index, adapter(shape.format).pairing());
-    if left.iter().all(|found| strategy.leaves(found)) {
+    let is_left = |found: &Found| strategy.leaves(found.fault, found.is_compacted);
+    if left.iter().all(is_left) {
         Ok((index, left))
     } else {
         Err(io::Error::other("the repaired transcript still has faults"))
