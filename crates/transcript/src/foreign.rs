@@ -13,7 +13,7 @@ pub(crate) const GEMINI_CLI: &str = "a Gemini CLI session";
 pub(crate) const QWEN: &str = "a Qwen Code session";
 /// What Cursor's agent records.
 pub(crate) const CURSOR: &str = "a Cursor transcript";
-/// What OpenCode exports.
+/// What today's `OpenCode` exports.
 pub(crate) const OPENCODE: &str = "an OpenCode session";
 /// What GitHub's Copilot CLI records.
 pub(crate) const COPILOT: &str = "a Copilot CLI session";
@@ -21,6 +21,8 @@ pub(crate) const COPILOT: &str = "a Copilot CLI session";
 pub(crate) const GROK: &str = "a Grok CLI session";
 /// Goose's messages inside something else, such as its stream of events.
 pub(crate) const GOOSE: &str = "events of Goose";
+/// Messages of Pydantic AI.
+pub(crate) const PYDANTIC: &str = "Pydantic AI messages";
 /// Calls that nobody has a name for.
 const UNKNOWN: &str = "calls in a form that is not known";
 
@@ -48,9 +50,7 @@ pub(crate) fn of_member(name: &[u8]) -> Option<&'static str> {
 }
 
 /// Whose sessions a database holds that has these tables and columns.
-pub(crate) const DATABASES: [(&str, &str, &str); 4] = [
-    ("messages", "content_json", "Goose sessions in a database"),
+pub(crate) const DATABASES: [(&str, &str, &str); 2] = [
     ("part", "message_id", "OpenCode sessions in a database"),
-    ("messages", "parts", "Crush sessions in a database"),
     ("cursorDiskKV", "value", "Cursor chats in a database"),
 ];

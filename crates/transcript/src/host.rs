@@ -13,6 +13,7 @@ pub(crate) fn outcome(format: Format, fault: Fault, id: &str) -> String {
         (Format::OpenClaw, Fault::InvalidLine) => "OpenClaw and pi pass it over".to_owned(),
         (Format::ClaudeCode, Fault::InvalidLine) => "Claude Code passes it over".to_owned(),
         (Format::Codex, Fault::InvalidLine) => "Codex passes it over".to_owned(),
+        (Format::Goose, Fault::InvalidLine) => "Goose loads what it can save of it".to_owned(),
         (_, Fault::InvalidLine) => "nobody can load it".to_owned(),
         (_, Fault::BrokenParent) => "the agent loses the history before it".to_owned(),
         (Format::OpenClaw, Fault::MissingToolResult) => {
@@ -36,13 +37,33 @@ pub(crate) fn outcome(format: Format, fault: Fault, id: &str) -> String {
         (Format::Codex, Fault::OrphanedToolResult) => {
             "Codex drops it whenever it sends the session".to_owned()
         }
+        (Format::LangChain, Fault::MissingToolResult) => {
+            "an agent of LangGraph refuses to go on: INVALID_CHAT_HISTORY".to_owned()
+        }
+        (Format::Goose, Fault::MissingToolResult) => {
+            "Goose drops the call whenever it sends the session".to_owned()
+        }
+        (Format::Goose, Fault::OrphanedToolResult | Fault::DuplicateToolResult) => {
+            "Goose drops it whenever it sends the session".to_owned()
+        }
+        (Format::Crush, Fault::MissingToolResult) => format!(
+            "Crush puts an error in its place whenever it sends the session; before April 2026 {}",
+            refused()
+        ),
+        (Format::Crush, Fault::OrphanedToolResult) => {
+            "Crush drops it whenever it sends the session".to_owned()
+        }
         _ => refused(),
     }
 }
 
 fn answer(format: Format, fault: Fault, id: &str) -> String {
     match format {
-        Format::OpenClaw | Format::ClaudeCode | Format::Anthropic => match fault {
+        Format::OpenClaw
+        | Format::ClaudeCode
+        | Format::Anthropic
+        | Format::Goose
+        | Format::Crush => match fault {
             Fault::MissingToolResult => format!(
                 "`tool_use` ids were found without `tool_result` blocks immediately after: {id}"
             ),
@@ -52,7 +73,7 @@ fn answer(format: Format, fault: Fault, id: &str) -> String {
             ),
             _ => format!("unexpected `tool_use_id` found in `tool_result` blocks: {id}"),
         },
-        Format::OpenAiChat => match fault {
+        Format::OpenAiChat | Format::LangChain => match fault {
             Fault::MissingToolResult => format!(
                 "an assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id': {id}"
             ),
@@ -90,7 +111,10 @@ mod tests {
         assert!(orphan.contains("pi sends it"), "{orphan}");
         // A broken line is passed over by every agent, and its provider never sees it.
         for format in [Format::OpenClaw, Format::ClaudeCode, Format::Codex] {
-            assert!(said(format, Fault::InvalidLine).contains("over"), "{format:?}");
+            assert!(
+                said(format, Fault::InvalidLine).contains("over"),
+                "{format:?}"
+            );
         }
     }
 }

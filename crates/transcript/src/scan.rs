@@ -11,13 +11,12 @@ use crate::adapter::adapter;
 use crate::check::check;
 use crate::discover::{Candidate, Claim};
 use crate::finding::{Finding, describe};
-use crate::format::Format;
 use crate::plan::{Changes, Strategy, plan};
 use crate::read::{self, ReadError};
 use crate::store::{Store, StoreError, is_store, repair_store};
 use crate::unread::{self, Unread};
-pub use crate::write::{How, InUse, Tail};
 use crate::write::{self, repair_file_as};
+pub use crate::write::{How, InUse, Tail};
 
 /// What to do about findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -250,7 +249,7 @@ impl Scanning<'_> {
                 let plan = session.plan(strategy);
                 let texts = &mut session.texts();
                 let index = &session.index;
-                let lines = write::diff::lines(Format::OpenClaw, index, &plan, texts, self.redactor);
+                let lines = write::diff::lines(store.format(), index, &plan, texts, self.redactor);
                 report.diff.extend(lines?);
                 if !plan.is_empty() {
                     *report.changes.get_or_insert_default() += Changes::of(&plan, index);
@@ -279,6 +278,7 @@ impl Scanning<'_> {
             }
             Ok(None) => {}
             Err(error @ StoreError::Live(_)) => report.in_use(error.to_string()),
+            Err(error @ StoreError::OnlyRead) => report.left_alone = Some(error.to_string()),
             Err(error) => return Err(not_repaired(error)),
         }
         Ok(())

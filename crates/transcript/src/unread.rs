@@ -50,6 +50,10 @@ pub(crate) fn look(candidate: &Candidate) -> Result<Unread, ReadError> {
             "is not a database, though it is named like one",
         ));
     }
+    if ending == Some("db") && candidate.claim == Claim::Maybe {
+        // Much that is no database has that name.
+        return Ok(Unread::SomethingElse);
+    }
     if ending != Some("jsonl") {
         return Ok(match damage(File::open(path)?)? {
             Damage::Blank if candidate.claim == Claim::Named => Unread::Blank,

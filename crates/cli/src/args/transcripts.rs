@@ -189,7 +189,16 @@ mod tests {
         assert_eq!(ms("5m"), Ok(300_000));
         assert_eq!(ms("2h"), Ok(7_200_000));
         assert_eq!(ms("0s"), Ok(0));
-        for wrong in ["", "5", "s", "-1s", "1.5s", "5 s", "5d", "99999999999999999999h"] {
+        for wrong in [
+            "",
+            "5",
+            "s",
+            "-1s",
+            "1.5s",
+            "5 s",
+            "5d",
+            "99999999999999999999h",
+        ] {
             assert!(ms(wrong).is_err(), "{wrong}");
         }
     }

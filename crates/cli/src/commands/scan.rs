@@ -179,7 +179,8 @@ impl Totals {
         if let Some(why) = &report.left_alone {
             complain(path, why);
             let (why, in_use) = (why, report.is_in_use);
-            self.left_alone.push(json!({"file": path, "why": why, "inUse": in_use}));
+            self.left_alone
+                .push(json!({"file": path, "why": why, "inUse": in_use}));
         }
         if let Action::Repair(strategy) = self.action {
             self.still.add(path, strategy, &report);

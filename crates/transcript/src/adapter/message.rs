@@ -27,21 +27,66 @@ struct Message {
     calls: Range<usize>,
 }
 
+/// Who speaks in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    /// The model.
+    Model,
+    /// A tool, with the result of one call.
+    Tool,
+    /// Whoever else the model is sent: people, and the host.
+    Person,
+    /// Nobody that the model is sent.
+    Nobody,
+}
+
+impl Speaker {
+    fn of(role: &[u8]) -> Self {
+        match role {
+            b"assistant" => Self::Model,
+            b"tool" | b"toolResult" => Self::Tool,
+            b"" | b"function" => Self::Nobody,
+            _ => Self::Person,
+        }
+    }
+}
+
 /// Reads the message that begins here into `seen`: its role, its calls and results, and what kind of
 /// entry they make.
 pub(super) fn read(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
-    cursor.peek();
-    let mut message = Message {
-        start: cursor.here(),
-        ..Message::default()
-    };
-    let text = cursor.text();
-    cursor.object(|cursor, key| message.member(cursor, key, seen))?;
-    message.finish(text, cursor.here(), seen);
+    let message = Message::read(cursor, seen)?;
+    let role = message.role.map(|role| role.text(cursor.text()));
+    let speaker = Speaker::of(role.as_ref().map_or(&b""[..], |role| role.raw()));
+    message.finish(speaker, cursor.text(), cursor.here(), seen);
+    Ok(())
+}
+
+/// The same for a message of which is known who speaks, and whose calls stand in `tool_calls` alone:
+/// what its content says of them is a copy.
+pub(super) fn read_of(
+    speaker: Speaker,
+    cursor: &mut Cursor<'_>,
+    seen: &mut Seen,
+) -> Result<(), Invalid> {
+    let message = Message::read(cursor, seen)?;
+    seen.blocks.drain(message.content.clone());
+    seen.strange = None;
+    message.finish(speaker, cursor.text(), cursor.here(), seen);
     Ok(())
 }
 
 impl Message {
+    /// Takes the members of the message that begins here.
+    fn read(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<Self, Invalid> {
+        cursor.peek();
+        let mut message = Self {
+            start: cursor.here(),
+            ..Self::default()
+        };
+        cursor.object(|cursor, key| message.member(cursor, key, seen))?;
+        Ok(message)
+    }
+
     fn member<'t>(
         &mut self,
         cursor: &mut Cursor<'t>,
@@ -91,12 +136,15 @@ impl Message {
         }
     }
 
-    fn finish(&self, text: &[u8], end: u32, seen: &mut Seen) {
+    fn finish(&self, speaker: Speaker, text: &[u8], end: u32, seen: &mut Seen) {
         seen.role = self.role;
-        let role = self.role.filter(|_| !self.is_unsent);
-        let role = role.map(|role| role.text(text));
-        match role.as_ref().map_or(&b""[..], |role| role.raw()) {
-            b"assistant" => {
+        let speaker = if self.is_unsent {
+            Speaker::Nobody
+        } else {
+            speaker
+        };
+        match speaker {
+            Speaker::Model => {
                 seen.kind = Kind::Assistant;
                 // A result in a model's own message is a server's, and paired by it.
                 seen.blocks.retain(|block| block.kind != BlockKind::Result);
@@ -106,7 +154,7 @@ impl Message {
                     }
                 }
             }
-            b"tool" | b"toolResult" => {
+            Speaker::Tool => {
                 seen.kind = Kind::Results;
                 seen.has_more = false;
                 seen.blocks.clear();
@@ -122,7 +170,7 @@ impl Message {
                     end,
                 });
             }
-            b"" | b"function" => {
+            Speaker::Nobody => {
                 seen.kind = Kind::Neutral;
                 seen.blocks.clear();
                 if self.is_unsent && self.answers.is_some() {
@@ -136,7 +184,7 @@ impl Message {
                     });
                 }
             }
-            _ => {
+            Speaker::Person => {
                 seen.blocks.retain(|block| block.kind == BlockKind::Result);
                 seen.kind = match (seen.blocks.is_empty(), seen.has_more) {
                     (true, _) => Kind::Message,
@@ -202,7 +250,12 @@ fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
                 seen.blocks.push(block(BlockKind::Result, answers, marks));
             }
             kind => {
-                seen.strange = seen.strange.or(foreign).or(foreign::of_block(kind));
+                let strange = if kind.is_empty() {
+                    foreign
+                } else {
+                    foreign::of_block(kind)
+                };
+                seen.strange = seen.strange.or(strange);
                 seen.has_more = true;
             }
         }

@@ -40,6 +40,9 @@ pub fn repair_store(
     let path = path.canonicalize()?;
     let is_needed = {
         let store = Store::open(&path)?;
+        if store.format == Format::Goose {
+            return Err(StoreError::OnlyRead);
+        }
         let mut is_needed = false;
         for id in store.sessions()? {
             let session = store.session(&id)?.ending(tail);
@@ -147,7 +150,7 @@ fn rewrite(
 ) -> Result<StoredSession, StoreError> {
     let mut rows = Vec::new();
     pieces(
-        Format::OpenClaw,
+        session.format,
         &session.index,
         plan,
         &mut session.texts(),
@@ -157,6 +160,9 @@ fn rewrite(
         },
     )?;
     let now = i64::try_from(now_ms).unwrap_or(i64::MAX);
+    if session.format == Format::Crush {
+        return super::crush::rewrite(transaction, session, rows, now / 1000);
+    }
     let writer = Rows {
         transaction,
         session: &session.id,
@@ -168,6 +174,7 @@ fn rewrite(
     let mut after = StoredSession {
         id: session.id.clone(),
         key: None,
+        format: session.format,
         index: Index::default(),
         texts: Vec::new(),
     };

@@ -165,7 +165,12 @@ fn check_repair(format: Format, text: &[u8], strategy: Repair) -> Result<(), Tes
         for found in &left {
             prop_assert!(may_stay(found, strategy), "{:?} in\n{}", found, shown);
         }
-        prop_assert_eq!(lost_results(text, &repaired), Vec::<String>::new(), "{}", shown);
+        prop_assert_eq!(
+            lost_results(text, &repaired),
+            Vec::<String>::new(),
+            "{}",
+            shown
+        );
     } else {
         prop_assert_eq!(&left, &Vec::new(), "{}", shown);
         prop_assert_eq!(accepts(format, &shown), Ok(()), "{}", shown);
@@ -196,18 +201,27 @@ fn said(text: &[u8]) -> HashSet<String> {
     let mut results = Vec::new();
     let mut open: Vec<&Value> = lines.iter().collect();
     while let Some(value) = open.pop() {
-        let id = |keys: &[&str]| keys.iter().find_map(|key| value[*key].as_str());
         let kind = value["type"].as_str().unwrap_or_default();
-        let is_result = value["role"] == "tool"
-            || value["role"] == "toolResult"
-            || matches!(kind, "tool_result" | "function_call_output");
-        if is_result {
-            let keys = ["tool_use_id", "toolCallId", "tool_call_id", "call_id"];
-            let said = [&value["content"], &value["output"]].map(Value::to_string);
-            results.extend(id(&keys).map(|id| (id.to_owned(), said.concat())));
-        } else if matches!(kind, "tool_use" | "toolCall" | "function" | "function_call") {
-            calls.extend(id(&["call_id", "id"]).map(str::to_owned));
+        let named = match kind {
+            "function_call_output" => Some("call_id"),
+            "toolResponse" => Some("id"),
+            _ => None,
+        };
+        let mut keys = ["tool_use_id", "toolCallId", "tool_call_id"]
+            .into_iter()
+            .chain(named);
+        let answers = keys.find_map(|key| value[key].as_str());
+        let calls_as = match kind {
+            "function_call" => &value["call_id"],
+            "tool_call" if value["data"].is_object() => &value["data"]["id"],
+            "tool_use" | "toolCall" | "function" | "toolRequest" | "tool_call" => &value["id"],
+            _ => &Value::Null,
+        };
+        if let Some(id) = answers {
+            let said = ["content", "output", "toolResult"].map(|key| value[key].to_string());
+            results.push((id.to_owned(), said.concat()));
         }
+        calls.extend(calls_as.as_str().map(str::to_owned));
         match value {
             Value::Object(members) => open.extend(members.values()),
             Value::Array(items) => open.extend(items),
@@ -221,7 +235,10 @@ fn said(text: &[u8]) -> HashSet<String> {
 /// What was said before a repair and is not said after it.
 fn lost_results(text: &[u8], repaired: &[u8]) -> Vec<String> {
     let after = said(repaired);
-    said(text).into_iter().filter(|it| !after.contains(it)).collect()
+    said(text)
+        .into_iter()
+        .filter(|it| !after.contains(it))
+        .collect()
 }
 
 /// Every healthy entry is still there, in order.

@@ -53,7 +53,12 @@ pub(super) const fn tail(args: &ScanArgs) -> Tail {
 const WAIT_STEP: Duration = Duration::from_millis(100);
 
 /// Looks again at files that were in use, until none is or the time is over.
-pub(super) fn wait_for(files: &[Candidate], reports: &mut [Report], look: Look<'_>, wait: Duration) {
+pub(super) fn wait_for(
+    files: &[Candidate],
+    reports: &mut [Report],
+    look: Look<'_>,
+    wait: Duration,
+) {
     let began = Instant::now();
     let count = reports.iter().filter(|report| report.is_in_use).count();
     if count > 0 {

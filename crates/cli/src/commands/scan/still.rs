@@ -33,7 +33,8 @@ impl Still {
         let file = path.display().to_string();
         let place = output::harmless(&file);
         self.lines.push(format!("  {place}: {}", counts.join(", ")));
-        self.lines.push(format!("    {}", advice(&file, strategy, report)));
+        self.lines
+            .push(format!("    {}", advice(&file, strategy, report)));
     }
 
     /// Shows it to people.
