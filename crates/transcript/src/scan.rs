@@ -196,7 +196,10 @@ impl Scanning<'_> {
             report.sessions = 1;
             return Ok(());
         }
-        let (shape, mut index) = read::index(&file)?;
+        let (shape, mut index) = match self.action {
+            Action::DryRun(_) => read::index_to_repair(&file)?,
+            Action::Report | Action::Repair(_) => read::index(&file)?,
+        };
         self.how.tail.close(&mut index);
         report.sessions = 1;
         let pairing = adapter(shape.format).pairing();

@@ -86,6 +86,7 @@ fn parts(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
         let (kind, id, marks) = match kind.map_or(&b""[..], Text::raw) {
             b"tool_call" => (BlockKind::Call, id, Marks::default()),
             b"tool_result" => {
+                let said = seen.compares_results.then_some(said);
                 let marks = marks(cursor.text(), start..end, said, false);
                 (BlockKind::Result, answers, marks)
             }

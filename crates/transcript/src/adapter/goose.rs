@@ -88,6 +88,7 @@ fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
             // Goose never sends them, so that they need no result.
             b"frontendToolRequest" => (BlockKind::BrokenOffCall, Marks::default()),
             b"toolResponse" => {
+                let said = seen.compares_results.then_some(said);
                 let marks = marks(cursor.text(), start..end, said, false);
                 (BlockKind::Result, marks)
             }

@@ -158,13 +158,14 @@ impl Message {
                 seen.kind = Kind::Results;
                 seen.has_more = false;
                 seen.blocks.clear();
+                let said = seen.compares_results.then(|| self.said.clone());
                 seen.blocks.push(Block {
                     kind: BlockKind::Result,
                     id: self.answers,
                     name: self.tool_name,
                     marks: Marks {
                         is_by_name: self.is_by_name && self.answers.is_none(),
-                        ..marks(text, self.start..end, self.said.clone(), false)
+                        ..marks(text, self.start..end, said, false)
                     },
                     start: self.start,
                     end,
@@ -246,6 +247,7 @@ fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
                     .push(block(BlockKind::Call, id, Marks::default()));
             }
             b"tool_result" | b"toolResult" => {
+                let said = seen.compares_results.then_some(said);
                 let marks = marks(cursor.text(), start..end, said, seen.has_more);
                 seen.blocks.push(block(BlockKind::Result, answers, marks));
             }
@@ -293,12 +295,17 @@ fn tool_calls(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
 }
 
 /// What is peculiar about the result at a place, which says what is at another place inside it.
-pub(super) fn marks(text: &[u8], result: Range<u32>, said: Range<u32>, is_late: bool) -> Marks {
+pub(super) fn marks(
+    text: &[u8],
+    result: Range<u32>,
+    said: Option<Range<u32>>,
+    is_late: bool,
+) -> Marks {
     let at = |place: Range<u32>| text.get(place.start as usize..place.end as usize);
     Marks {
         is_stand_in: at(result).is_some_and(stand_in::is_one),
         is_late,
-        says: says(at(said).unwrap_or_default()),
+        says: said.and_then(at).map_or(0, says),
         ..Marks::default()
     }
 }

@@ -95,6 +95,7 @@ pub(super) fn item(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Inval
         }
         seen.kind = Kind::Assistant;
     } else if is_result(kind) {
+        let said = seen.compares_results.then_some(said);
         let marks = marks(text, start..end, said, false);
         seen.blocks.push(block(BlockKind::Result, marks));
         seen.kind = Kind::Results;

@@ -38,10 +38,12 @@ pub(super) fn removable(index: &Index, pairing: Pairing, found: &Pairs) -> BTree
 
 fn once(index: &Index, pairs: &Pairs) -> impl Iterator<Item = u32> {
     let said = |place: u32| {
-        let item = index.item(place as usize);
-        item.map(|item| (item.id, item.marks.says))
+        let item = index.item(place as usize)?;
+        // Nobody asked what it says.
+        (item.marks.says != 0).then_some((item.id, item.marks.says))
     };
-    let in_place: HashSet<_> = pairs.answers.iter().map(|(_, it)| said(*it)).collect();
+    let answers = pairs.answers.iter();
+    let in_place: HashSet<_> = answers.filter_map(|(_, it)| said(*it)).collect();
     pairs.found.iter().filter_map(move |found| {
         let place = found.item.filter(|_| !is_parted(pairs, found))?;
         // What only stands in for a result says nothing that would be lost.
@@ -49,7 +51,9 @@ fn once(index: &Index, pairs: &Pairs) -> impl Iterator<Item = u32> {
         let is_stand_in = item.is_some_and(|item| item.marks.is_stand_in);
         let goes = match found.fault {
             Fault::OrphanedToolResult => !found.is_compacted,
-            Fault::DuplicateToolResult => is_stand_in || in_place.contains(&said(place)),
+            Fault::DuplicateToolResult => {
+                is_stand_in || said(place).is_some_and(|said| in_place.contains(&said))
+            }
             _ => false,
         };
         goes.then_some(place)

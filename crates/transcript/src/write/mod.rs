@@ -121,7 +121,7 @@ pub fn repair_file_as(
     let path = path.canonicalize()?;
     let mut file = File::open(&path)?;
     let stamp = Stamp::of(&file.metadata()?);
-    let (shape, mut index) = read::index(&file)?;
+    let (shape, mut index) = read::index_to_repair(&file)?;
     how.tail.close(&mut index);
     let plan = plan(&index, adapter(shape.format).pairing(), strategy);
     if plan.is_empty() {
@@ -199,7 +199,7 @@ pub(crate) fn replace_with(
 
 /// Repairs a transcript in memory. `Ok(None)` when there is nothing that the strategy would change.
 pub fn repair_bytes(text: &[u8], strategy: Strategy) -> Result<Option<Vec<u8>>, ReadError> {
-    let (shape, index) = read::index(text)?;
+    let (shape, index) = read::index_to_repair(text)?;
     let plan = plan(&index, adapter(shape.format).pairing(), strategy);
     if plan.is_empty() {
         return Ok(None);
