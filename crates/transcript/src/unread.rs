@@ -36,7 +36,7 @@ fn ending(path: &Path) -> Option<&str> {
 /// Whether a file that is in no known format was a session, so that it may be begun anew.
 pub(crate) fn was_session(path: &Path) -> Result<bool, ReadError> {
     if ending(path) != Some("jsonl") {
-        return Ok(damage(File::open(path)?)? != Damage::None);
+        return Ok(damage(path)? != Damage::None);
     }
     Ok(matches!(lines(path)?, Unread::Blank | Unread::Broken(_)))
 }
@@ -55,7 +55,7 @@ pub(crate) fn look(candidate: &Candidate) -> Result<Unread, ReadError> {
         return Ok(Unread::SomethingElse);
     }
     if ending != Some("jsonl") {
-        return Ok(match damage(File::open(path)?)? {
+        return Ok(match damage(path)? {
             Damage::Blank if candidate.claim == Claim::Named => Unread::Blank,
             Damage::Rest => {
                 Unread::Rest("is the rest of a transcript, of which nothing can be read")
@@ -157,9 +157,10 @@ enum Damage {
 
 /// What is wrong with a file that can not be read as a transcript. JSON that is whole is something
 /// else.
-fn damage(file: File) -> io::Result<Damage> {
+fn damage(path: &Path) -> io::Result<Damage> {
     let mut text = Vec::new();
-    file.take(READ_BYTES as u64).read_to_end(&mut text)?;
+    let mut beginning = File::open(path)?.take(READ_BYTES as u64);
+    beginning.read_to_end(&mut text)?;
     let is_lost = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
     if text.iter().all(is_lost) {
         return Ok(Damage::Blank);
@@ -170,7 +171,8 @@ fn damage(file: File) -> io::Result<Damage> {
             .any(|name| memchr::memmem::find(line, name).is_some());
         named && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
     };
-    let is_whole = serde_json::from_slice::<serde::de::IgnoredAny>(&text).is_ok();
-    let is_rest = !is_whole && text.split(|byte| *byte == b'\n').any(is_rest);
+    let is_named = text.split(|byte| *byte == b'\n').any(is_rest);
+    // Only a look at all of it tells whether a long one breaks off.
+    let is_rest = is_named && matches!(values(File::open(path)?), Values::Broken);
     Ok(if is_rest { Damage::Rest } else { Damage::None })
 }

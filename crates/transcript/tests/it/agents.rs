@@ -277,6 +277,16 @@ fn json_that_is_whole_is_not_broken_line_by_line() {
     assert_eq!((report.findings.len(), report.sessions), (0, 0));
     let error = report.error.unwrap_or_default();
     assert!(error.contains("go over several lines"), "{error}");
+    // Longer than what a format is told from, and whole.
+    let long: Vec<Value> = (0..9000)
+        .map(|_| json!({"role": {"of": "a thing"}}))
+        .collect();
+    let path = dir.path().join("schema.json");
+    fs::write(&path, pretty(&json!({ "all": long }))).expect("writes");
+    let claim = Claim::Maybe;
+    let candidate = Candidate { path, claim };
+    let report = scan(&candidate, Action::Report, 0, &Redactor::default());
+    assert_eq!((report.sessions, report.error), (0, None));
     // One that breaks off is broken.
     let report = look(dir.path(), "half.jsonl", &printed[..printed.len() - 20]);
     assert!(!report.findings.is_empty());
