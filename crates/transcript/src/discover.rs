@@ -45,6 +45,7 @@ impl Homes {
             folders.push(codex.join("sessions"));
             folders.push(codex.join("archived_sessions"));
         }
+        folders.extend(below_home(".local/share/goose/sessions"));
         folders.retain(|folder| folder.is_dir());
         folders
     }
@@ -152,7 +153,7 @@ fn claim(path: &Path) -> Option<Claim> {
     }
     match path.extension()?.to_str()? {
         "jsonl" => Some(Claim::Session),
-        "json" | "sqlite" => Some(Claim::Maybe),
+        "json" | "sqlite" | "db" => Some(Claim::Maybe),
         _ => None,
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use crate::check::{Fault, Found};
 use crate::format::Format;
+use crate::host;
 use crate::index::{Entry, Index, Link, Number};
 use crate::json::Invalid;
 use crate::limits::READ_BYTES;
@@ -27,7 +28,7 @@ pub struct Finding {
     pub line: Option<u64>,
     /// The call's id, or the id of the parent that is not there.
     pub id: Option<String>,
-    /// What is wrong and what a provider would answer, in one line.
+    /// What is wrong and what comes of it, in one line.
     pub description: String,
 }
 
@@ -69,7 +70,7 @@ impl Words<'_> {
     fn finding(&self, found: Found, text: &[u8], seen: Option<&Seen>) -> Finding {
         let entry = self.index.entry(found.entry);
         let id = seen.and_then(|seen| self.id(found, seen, text));
-        let (what, provider) = words(self.format, found, id.as_deref());
+        let (what, outcome) = words(self.format, found, id.as_deref());
         let what = match self
             .index
             .invalid()
@@ -87,7 +88,7 @@ impl Words<'_> {
             offset: entry.map_or(0, |entry| entry.offset),
             line: None,
             id,
-            description: format!("{what}; {provider}"),
+            description: format!("{what}; {outcome}"),
         }
     }
 
@@ -113,13 +114,13 @@ impl Words<'_> {
     }
 }
 
-/// What is wrong and what a provider would answer, in one line.
+/// What is wrong and what comes of it, in one line.
 pub(crate) fn in_words(format: Format, found: Found, id: Option<&str>) -> String {
-    let (what, provider) = words(format, found, id);
-    format!("{what}; {provider}")
+    let (what, outcome) = words(format, found, id);
+    format!("{what}; {outcome}")
 }
 
-/// What is wrong, and what the provider that the format belongs to answers to it.
+/// What is wrong, and what the agent or the provider that the format belongs to does about it.
 fn words(format: Format, found: Found, id: Option<&str>) -> (String, String) {
     let id = id.unwrap_or("(none)");
     let what = match found.fault {
@@ -134,43 +135,7 @@ fn words(format: Format, found: Found, id: Option<&str>) -> (String, String) {
         Fault::MissingToolResult => format!("the call {id} has no result"),
         Fault::DuplicateToolCallId => format!("the call id {id} was used before"),
     };
-    let provider = match found.fault {
-        Fault::InvalidLine => "the agent can not load it".to_owned(),
-        Fault::BrokenParent => "the agent loses the history before it".to_owned(),
-        fault => format!("a provider answers 400: {}", answer(format, fault, id)),
-    };
-    (what, provider)
-}
-
-fn answer(format: Format, fault: Fault, id: &str) -> String {
-    match format {
-        Format::OpenClaw | Format::ClaudeCode | Format::Anthropic => match fault {
-            Fault::MissingToolResult => format!(
-                "`tool_use` ids were found without `tool_result` blocks immediately after: {id}"
-            ),
-            Fault::DuplicateToolCallId => "`tool_use` ids must be unique".to_owned(),
-            Fault::DuplicateToolResult => format!(
-                "each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}"
-            ),
-            _ => format!("unexpected `tool_use_id` found in `tool_result` blocks: {id}"),
-        },
-        Format::OpenAiChat => match fault {
-            Fault::MissingToolResult => format!(
-                "an assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id': {id}"
-            ),
-            Fault::DuplicateToolCallId => format!("duplicate tool call id: {id}"),
-            _ => "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'"
-                .to_owned(),
-        },
-        Format::Codex | Format::OpenAiResponses => match fault {
-            Fault::MissingToolResult => format!("No tool output found for function call {id}."),
-            Fault::DuplicateToolCallId => format!("Duplicate function call with call_id {id}."),
-            Fault::DuplicateToolResult => {
-                format!("Duplicate function call output with call_id {id}.")
-            }
-            _ => format!("No tool call found for function call output with call_id {id}."),
-        },
-    }
+    (what, host::outcome(format, found.fault, id))
 }
 
 /// Puts what was found into words. The entries are read once more: nothing of their text was kept.
@@ -225,8 +190,8 @@ pub(crate) fn count_lines(
 
 /// What is wrong with a line that is not JSON.
 pub(crate) fn of_invalid(format: Format, why: Invalid) -> String {
-    let (what, provider) = words(format, INVALID, None);
-    format!("{what}: {why}; {provider}")
+    let (what, outcome) = words(format, INVALID, None);
+    format!("{what}: {why}; {outcome}")
 }
 
 const INVALID: Found = Found {

@@ -86,9 +86,26 @@ pub struct Index {
     by_id: Option<HashTable<Number>>,
     last: Option<Number>,
     has_parents: bool,
+    is_over: bool,
+    strange: Option<&'static str>,
 }
 
 impl Index {
+    /// Says that nothing runs any more: calls at the end that have no result are cut off.
+    pub const fn end_here(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Whether nothing runs any more.
+    pub const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whose calls some entry holds that were passed over, because nobody can read them.
+    pub const fn strange(&self) -> Option<&'static str> {
+        self.strange
+    }
+
     /// How many entries there are.
     pub const fn len(&self) -> usize {
         self.entries.len()
@@ -202,6 +219,7 @@ impl Index {
     /// Adds an entry that an adapter has read.
     pub fn push(&mut self, offset: u64, entry: &[u8], seen: &Seen) -> Result<(), TooLong> {
         let hash = |span: Span| hash_of(span.text(entry));
+        self.strange = self.strange.or(seen.strange);
         let facts = Facts {
             offset,
             len: u32::try_from(entry.len()).unwrap_or(u32::MAX),

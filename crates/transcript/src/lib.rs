@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`json`] | finds members in JSON and checks the rest, without building values |
 //! | [`format`](mod@format) | the formats, and which one a text is in |
+//! | `foreign` | formats that are known by their names and not read |
 //! | [`adapter`] | one file a format: where ids, parents, calls and results are |
 //! | [`seen`] | what an adapter finds in an entry |
 //! | `stand_in` | what stands in for a result that was lost |
@@ -18,6 +19,7 @@
 //! | [`index`] | a session in 32 bytes an entry |
 //! | [`check`] | the rules, on every branch |
 //! | [`finding`] | what is wrong, in words |
+//! | `host` | what each agent does about it by itself, and what a provider answers |
 //! | [`values`] | the same rules for messages in memory |
 //! | [`plan`] | repair, decided: entries in, edits out |
 //! | `render` | a plan made into text |
@@ -40,9 +42,11 @@ mod chunks;
 pub mod discover;
 mod document;
 pub mod finding;
+mod foreign;
 pub mod format;
 pub mod glued;
 pub mod history;
+mod host;
 pub mod incident;
 pub mod index;
 pub mod json;

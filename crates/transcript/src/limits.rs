@@ -29,6 +29,8 @@ pub const GLUED_FACTOR_MAX: usize = 16;
 /// How many times the length of a session is looked at to find results that compactions part from
 /// their calls: a hostile one has as many compactions as results.
 pub const PARTED_FACTOR_MAX: usize = 64;
+/// How often a session is judged again when what a repair removes lets two messages meet.
+pub const REMOVAL_ROUNDS_MAX: usize = 16;
 /// Checkpoints that are kept of a session.
 pub const CHECKPOINTS_MAX: usize = 100;
 /// Incident files that are kept.
@@ -103,6 +105,11 @@ pub const LIMITS: &[Limit] = &[
         "PARTED_FACTOR_MAX",
         PARTED_FACTOR_MAX as u64,
         "times the length of a session that are looked at to find results that compactions part from their calls",
+    ),
+    limit(
+        "REMOVAL_ROUNDS_MAX",
+        REMOVAL_ROUNDS_MAX as u64,
+        "times a session is judged again when what a repair removes lets two messages meet",
     ),
     limit(
         "CHECKPOINTS_MAX",

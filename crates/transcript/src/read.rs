@@ -62,6 +62,9 @@ pub enum ReadError {
     /// Nothing in it looks like a transcript.
     #[error("is not a transcript in a known format")]
     UnknownFormat,
+    /// It is a transcript, and nobody can read its calls.
+    #[error("is not understood: it holds {0}, and Holdfast can not read their calls")]
+    NotUnderstood(&'static str),
     /// It is too large.
     #[error("{0}")]
     TooLong(#[from] TooLong),
@@ -90,16 +93,22 @@ impl Shape {
 
 /// Reads a transcript into an index.
 pub fn index(source: impl Read) -> Result<(Shape, Index), ReadError> {
-    index_with(source, ENTRY_BYTES_MAX)
+    index_with(source, ENTRY_BYTES_MAX, false)
+}
+
+/// The same for a repair, which asks which results say the same.
+pub fn index_to_repair(source: impl Read) -> Result<(Shape, Index), ReadError> {
+    index_with(source, ENTRY_BYTES_MAX, true)
 }
 
 /// The same, with another bound for lines.
 pub(crate) fn index_with(
     source: impl Read,
     line_bytes_max: usize,
+    compares_results: bool,
 ) -> Result<(Shape, Index), ReadError> {
     let mut index = Index::default();
-    let shape = entries_with(source, line_bytes_max, |entry| {
+    let shape = entries_with(source, line_bytes_max, compares_results, |entry| {
         let len = u32::try_from(entry.len).unwrap_or(u32::MAX);
         match entry.seen {
             Ok(seen) => index.push(entry.offset, entry.bytes, seen)?,
@@ -107,7 +116,11 @@ pub(crate) fn index_with(
         }
         Ok(())
     })?;
-    Ok((shape, index))
+    match index.strange() {
+        // Calls that were passed over, and none that was read.
+        Some(name) if index.items().next().is_none() => Err(ReadError::NotUnderstood(name)),
+        _ => Ok((shape, index)),
+    }
 }
 
 /// Calls back for each entry of a transcript, in order, and says what it is in. Blank lines are no
@@ -132,12 +145,13 @@ pub fn entries(
     source: impl Read,
     entry: impl FnMut(RawEntry<'_>) -> Result<(), ReadError>,
 ) -> Result<Shape, ReadError> {
-    entries_with(source, ENTRY_BYTES_MAX, entry)
+    entries_with(source, ENTRY_BYTES_MAX, false, entry)
 }
 
 fn entries_with(
     source: impl Read,
     line_bytes_max: usize,
+    compares_results: bool,
     mut entry: impl FnMut(RawEntry<'_>) -> Result<(), ReadError>,
 ) -> Result<Shape, ReadError> {
     let mut lines = Lines::new(source, line_bytes_max);
@@ -155,7 +169,10 @@ fn entries_with(
     let mut reading = Reading {
         format: shape.format,
         strings,
-        seen: Seen::default(),
+        seen: Seen {
+            compares_results,
+            ..Seen::default()
+        },
         number: 0,
     };
     for (offset, len) in too_long {
@@ -353,7 +370,10 @@ fn utf8(bytes: &[u8]) -> Result<(), Invalid> {
 /// Reads one entry on its own.
 pub fn entry(format: Format, bytes: &[u8]) -> Result<Seen, Invalid> {
     let mut strings = Strings::default();
-    let mut seen = Seen::default();
+    let mut seen = Seen {
+        compares_results: true,
+        ..Seen::default()
+    };
     if bytes.len() > ENTRY_BYTES_MAX {
         return Err(Invalid::new(ENTRY_BYTES_MAX, TOO_LONG));
     }

@@ -11,14 +11,12 @@ use crate::adapter::adapter;
 use crate::check::check;
 use crate::discover::{Candidate, Claim};
 use crate::finding::{Finding, describe};
-use crate::format::Format;
-use crate::index::Facts;
 use crate::plan::{Changes, Strategy, plan};
 use crate::read::{self, ReadError};
-use crate::seen::Kind;
 use crate::store::{Store, StoreError, is_store, repair_store};
 use crate::unread::{self, Unread};
-use crate::write::{self, repair_file};
+use crate::write::{self, repair_file_as};
+pub use crate::write::{How, InUse, Tail};
 
 /// What to do about findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,6 +52,8 @@ pub struct Report {
     pub backup: Option<std::path::PathBuf>,
     /// Why findings were not mended.
     pub left_alone: Option<String>,
+    /// Whether that is because somebody uses the file: later it can be mended.
+    pub is_in_use: bool,
     /// Why a file that is named like a session was not looked at. Nothing is wrong with it.
     pub passed_over: Option<String>,
     /// Why it could not be read, or not be repaired.
@@ -85,6 +85,12 @@ impl Report {
     /// Nothing was mended.
     fn leave(&mut self) {
         self.left.clone_from(&self.findings);
+    }
+
+    /// Nothing was mended, because somebody uses the file.
+    fn in_use(&mut self, why: String) {
+        self.left_alone = Some(why);
+        self.is_in_use = true;
     }
 }
 
@@ -124,11 +130,29 @@ impl From<io::Error> for Trouble {
 
 /// Scans one file.
 pub fn scan(candidate: &Candidate, action: Action, now_ms: u64, redactor: &Redactor) -> Report {
+    scan_as(candidate, action, How::default(), now_ms, redactor)
+}
+
+/// The same, when more is known of the file.
+pub fn scan_as(
+    candidate: &Candidate,
+    action: Action,
+    how: How,
+    now_ms: u64,
+    redactor: &Redactor,
+) -> Report {
     let path = &candidate.path;
     let mut report = Report::default();
+    let scanning = Scanning {
+        path,
+        action,
+        how,
+        now_ms,
+        redactor,
+    };
     let result = match is_store(path) {
-        Ok(true) => scan_store(path, action, now_ms, redactor, &mut report),
-        Ok(false) => scan_file(path, action, now_ms, redactor, &mut report),
+        Ok(true) => scanning.store(&mut report),
+        Ok(false) => scanning.file(&mut report),
         Err(error) => Err(error.into()),
     };
     let result = match result {
@@ -151,56 +175,117 @@ pub fn scan(candidate: &Candidate, action: Action, now_ms: u64, redactor: &Redac
     report
 }
 
-fn scan_file(
-    path: &Path,
+/// A file that is scanned, and what is done with it.
+#[derive(Clone, Copy)]
+struct Scanning<'s> {
+    path: &'s Path,
     action: Action,
+    how: How,
     now_ms: u64,
-    redactor: &Redactor,
-    report: &mut Report,
-) -> Result<(), Trouble> {
-    let mut file = File::open(path)?;
-    let is_empty = file
-        .metadata()
-        .is_ok_and(|meta| meta.is_file() && meta.len() == 0);
-    if is_empty {
-        // A session that nothing was said in yet.
+    redactor: &'s Redactor,
+}
+
+impl Scanning<'_> {
+    fn file(self, report: &mut Report) -> Result<(), Trouble> {
+        let mut file = File::open(self.path)?;
+        let is_empty = file
+            .metadata()
+            .is_ok_and(|meta| meta.is_file() && meta.len() == 0);
+        if is_empty {
+            // A session that nothing was said in yet.
+            report.sessions = 1;
+            return Ok(());
+        }
+        let (shape, mut index) = match self.action {
+            Action::DryRun(_) => read::index_to_repair(&file)?,
+            Action::Report | Action::Repair(_) => read::index(&file)?,
+        };
+        self.how.tail.close(&mut index);
         report.sessions = 1;
-        return Ok(());
-    }
-    let (shape, index) = read::index(&file)?;
-    report.sessions = 1;
-    let pairing = adapter(shape.format).pairing();
-    let found = check(&index, pairing);
-    if found.is_empty() {
-        return Ok(());
-    }
-    let name = path.display().to_string();
-    report.findings = describe(&name, shape, &index, &found, &mut file)?;
-    report.leave();
-    match action {
-        Action::Report => {}
-        Action::DryRun(strategy) => {
-            let plan = plan(&index, pairing, strategy);
-            let shape = shape.writable().map_err(not_repaired)?;
-            report.diff = write::diff(shape, &index, &plan, &mut file, redactor)?;
-            if !plan.is_empty() {
-                let left = write::left_by(&name, shape, &index, &plan, &mut file)?;
-                report.would_leave = Some(left);
-                report.changes = Some(Changes::of(&plan, &index));
+        let pairing = adapter(shape.format).pairing();
+        let found = check(&index, pairing);
+        if found.is_empty() {
+            return Ok(());
+        }
+        let name = self.path.display().to_string();
+        report.findings = describe(&name, shape, &index, &found, &mut file)?;
+        report.leave();
+        match self.action {
+            Action::Report => {}
+            Action::DryRun(strategy) => {
+                let plan = plan(&index, pairing, strategy);
+                let shape = shape.writable().map_err(not_repaired)?;
+                report.diff = write::diff(shape, &index, &plan, &mut file, self.redactor)?;
+                if !plan.is_empty() {
+                    let left = write::left_by(&name, shape, &index, &plan, &mut file)?;
+                    report.would_leave = Some(left);
+                    report.changes = Some(Changes::of(&plan, &index));
+                }
+            }
+            Action::Repair(strategy) => {
+                match repair_file_as(self.path, strategy, self.how, self.now_ms, &|_| {}) {
+                    Ok(Some(repaired)) => {
+                        report.settle(repaired.left);
+                        report.changes = Some(repaired.changes);
+                        report.backup = Some(repaired.backup);
+                    }
+                    Ok(None) => {}
+                    Err(error) if error.is_live() => report.in_use(error.to_string()),
+                    Err(error) => return Err(not_repaired(error)),
+                }
             }
         }
-        Action::Repair(strategy) => match repair_file(path, strategy, now_ms, &|_| {}) {
+        Ok(())
+    }
+
+    fn store(self, report: &mut Report) -> Result<(), Trouble> {
+        let store = Store::open(self.path)?;
+        let mut of_session: HashMap<String, Vec<Finding>> = HashMap::new();
+        for id in store.sessions()? {
+            let session = store.session(&id)?.ending(self.how.tail);
+            report.sessions += 1;
+            let findings = session.findings(self.path)?;
+            if findings.is_empty() {
+                continue;
+            }
+            if let Action::DryRun(strategy) = self.action {
+                let plan = session.plan(strategy);
+                let texts = &mut session.texts();
+                let index = &session.index;
+                let lines = write::diff::lines(store.format(), index, &plan, texts, self.redactor);
+                report.diff.extend(lines?);
+                if !plan.is_empty() {
+                    *report.changes.get_or_insert_default() += Changes::of(&plan, index);
+                }
+            }
+            report.findings.extend(findings.iter().cloned());
+            of_session.insert(id, findings);
+        }
+        drop(store);
+        report.leave();
+        let Action::Repair(strategy) = self.action else {
+            return Ok(());
+        };
+        if report.findings.is_empty() {
+            return Ok(());
+        }
+        match repair_store(self.path, strategy, self.how.tail, self.now_ms) {
             Ok(Some(repaired)) => {
-                report.settle(repaired.left);
+                of_session.extend(repaired.left);
+                let mut left: Vec<(String, Vec<Finding>)> = of_session.into_iter().collect();
+                left.sort_by(|(one, _), (other, _)| one.cmp(other));
+                let left = left.into_iter().flat_map(|(_, findings)| findings);
+                report.settle(left.collect());
                 report.changes = Some(repaired.changes);
                 report.backup = Some(repaired.backup);
             }
             Ok(None) => {}
-            Err(error) if error.is_live() => report.left_alone = Some(error.to_string()),
+            Err(error @ StoreError::Live(_)) => report.in_use(error.to_string()),
+            Err(error @ StoreError::OnlyRead) => report.left_alone = Some(error.to_string()),
             Err(error) => return Err(not_repaired(error)),
-        },
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn not_repaired(error: impl std::fmt::Display) -> Trouble {
@@ -232,73 +317,6 @@ fn scan_unread(candidate: &Candidate, action: Action, report: &mut Report) -> Re
     Ok(())
 }
 
-fn scan_store(
-    path: &Path,
-    action: Action,
-    now_ms: u64,
-    redactor: &Redactor,
-    report: &mut Report,
-) -> Result<(), Trouble> {
-    let store = Store::open(path)?;
-    let mut of_session: HashMap<String, Vec<Finding>> = HashMap::new();
-    for id in store.sessions()? {
-        let session = store.session(&id)?;
-        report.sessions += 1;
-        let findings = session.findings(path)?;
-        if findings.is_empty() {
-            continue;
-        }
-        if let Action::DryRun(strategy) = action {
-            let plan = session.plan(strategy);
-            let texts = &mut session.texts();
-            let index = &session.index;
-            let lines = write::diff::lines(Format::OpenClaw, index, &plan, texts, redactor);
-            report.diff.extend(lines?);
-            if !plan.is_empty() {
-                *report.changes.get_or_insert_default() += Changes::of(&plan, index);
-            }
-        }
-        report.findings.extend(findings.iter().cloned());
-        of_session.insert(id, findings);
-    }
-    drop(store);
-    report.leave();
-    let Action::Repair(strategy) = action else {
-        return Ok(());
-    };
-    if report.findings.is_empty() {
-        return Ok(());
-    }
-    match repair_store(path, strategy, now_ms) {
-        Ok(Some(repaired)) => {
-            of_session.extend(repaired.left);
-            let mut left: Vec<(String, Vec<Finding>)> = of_session.into_iter().collect();
-            left.sort_by(|(one, _), (other, _)| one.cmp(other));
-            report.settle(
-                left.into_iter()
-                    .flat_map(|(_, findings)| findings)
-                    .collect(),
-            );
-            report.changes = Some(repaired.changes);
-            report.backup = Some(repaired.backup);
-        }
-        Ok(None) => {}
-        Err(error @ StoreError::Live(_)) => report.left_alone = Some(error.to_string()),
-        Err(error) => return Err(not_repaired(error)),
-    }
-    Ok(())
-}
-
-/// What the end of a transcript is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tail {
-    /// The last reply's calls may still run.
-    #[default]
-    MayRun,
-    /// It is about to be sent: every call has to have its result.
-    Complete,
-}
-
 /// Scans a transcript that comes over a stream.
 pub fn scan_bytes(name: &str, text: &[u8]) -> Result<Report, ReadError> {
     scan_tail(name, text, Tail::MayRun)
@@ -314,15 +332,7 @@ pub fn scan_tail(name: &str, text: &[u8], tail: Tail) -> Result<Report, ReadErro
         return Ok(report);
     }
     let (shape, mut index) = read::index(text)?;
-    if tail == Tail::Complete {
-        // As if somebody said something next: then nothing runs any more.
-        let next = Facts {
-            offset: text.len() as u64,
-            kind: Kind::Message,
-            ..Facts::default()
-        };
-        index.add(next, std::iter::empty())?;
-    }
+    tail.close(&mut index);
     let found = check(&index, adapter(shape.format).pairing());
     report.findings = describe(name, shape, &index, &found, &mut io::Cursor::new(text))?;
     report.leave();

@@ -117,6 +117,16 @@ pub struct Marks {
     pub is_past: bool,
     /// It is a result that names its tool and no call, as Ollama has it.
     pub is_by_name: bool,
+    /// A number for what the result says: results that say the same, byte for byte, have the same. 0
+    /// where nobody asked; see [`Seen::compares_results`].
+    pub says: u32,
+}
+
+/// The number for what a result says.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "half of a hash is a hash")]
+pub(crate) fn says(content: &[u8]) -> u32 {
+    (xxhash_rust::xxh3::xxh3_64(content) as u32).max(1)
 }
 
 /// The model's last reply, where results come anywhere behind their calls: its calls may still run,
@@ -171,6 +181,10 @@ pub struct Seen {
     pub has_more: bool,
     /// The session's own id, in a header.
     pub session: Option<Span>,
+    /// Whose calls it holds that were passed over, because nobody can read them.
+    pub strange: Option<&'static str>,
+    /// Whether somebody asks which results say the same. Only a repair does, and it takes time.
+    pub compares_results: bool,
 }
 
 impl Seen {
@@ -180,6 +194,7 @@ impl Seen {
         blocks.clear();
         *self = Self {
             blocks,
+            compares_results: self.compares_results,
             ..Self::default()
         };
     }

@@ -31,6 +31,9 @@ pub(crate) fn shape<R: Read>(
         lines += 1;
         votes.count(line, strings);
     }
+    if let Some(name) = votes.foreign() {
+        return Err(ReadError::NotUnderstood(name));
+    }
     let by_lines = votes.winner().map(|format| Shape {
         format,
         layout: Layout::Lines,
@@ -42,7 +45,7 @@ pub(crate) fn shape<R: Read>(
     // Behind a line that is too long there is no document.
     if may_be_document && is_begin {
         let text = source.read_all()?;
-        return Ok(match document_shape(text, strings, is_list) {
+        return Ok(match document_shape(text, strings, is_list)? {
             Some(shape) => Some(shape),
             None => by_lines,
         });
@@ -77,6 +80,9 @@ fn by_glued(text: &[u8], strings: &mut Strings) -> Option<Shape> {
 struct Votes {
     sure: [u32; Format::ALL.len()],
     maybe: [u32; Format::ALL.len()],
+    foreign: u32,
+    /// The first format that is known by its name and not read.
+    foreign_name: Option<&'static str>,
     wrapped: u32,
     nothing: u32,
     broken: u32,
@@ -91,6 +97,10 @@ impl Votes {
         match hint {
             Hint::Sure(format) => self.sure[format as usize] += 1,
             Hint::Maybe(format) => self.maybe[format as usize] += 1,
+            Hint::Foreign(name) => {
+                self.foreign += 1;
+                self.foreign_name = self.foreign_name.or(Some(name));
+            }
             Hint::Wrapped => self.wrapped += 1,
             Hint::Nothing => self.nothing += 1,
         }
@@ -100,11 +110,17 @@ impl Votes {
     fn is_settled(&self) -> bool {
         // Three that are sure, and nobody who is sure of something else.
         let sure: u32 = self.sure.iter().sum();
-        sure >= 3 && self.sure.contains(&sure)
+        sure >= 3 && self.foreign == 0 && self.sure.contains(&sure)
+    }
+
+    /// The format that most of those that are sure are in, if it is one that is not read.
+    fn foreign(&self) -> Option<&'static str> {
+        let sure: u32 = self.sure.iter().sum();
+        self.foreign_name.filter(|_| self.foreign >= sure)
     }
 
     fn winner(&self) -> Option<Format> {
-        let most = |votes: &[u32; 6]| {
+        let most = |votes: &[u32; Format::ALL.len()]| {
             let all = Format::ALL.into_iter().zip(votes.iter().copied());
             all.filter(|(_, votes)| *votes > 0)
                 .max_by_key(|(_, votes)| *votes)
@@ -116,24 +132,31 @@ impl Votes {
 
 /// What a text is in if it is a document. One that breaks off is taken for a document only if it
 /// begins like a list: it could as well be lines.
-fn document_shape(text: &[u8], strings: &mut Strings, is_list: bool) -> Option<Shape> {
+fn document_shape(
+    text: &[u8],
+    strings: &mut Strings,
+    is_list: bool,
+) -> Result<Option<Shape>, ReadError> {
     let items = items(text);
     let is_short = items.whole().nth(1).is_none();
     if !items.is_list() || (items.is_broken() && !is_list && is_short) {
-        return None;
+        return Ok(None);
     }
     let mut votes = Votes::default();
     for item in items.whole().take(SNIFF_ENTRIES_MAX) {
         votes.count(&text[item], strings);
     }
+    if let Some(name) = votes.foreign() {
+        return Err(ReadError::NotUnderstood(name));
+    }
     // A list without messages is a transcript without messages.
     let empty = items.all.is_empty();
-    let format = votes.winner().or(empty.then_some(Format::OpenAiChat))?;
-    Some(Shape {
+    let format = votes.winner().or(empty.then_some(Format::OpenAiChat));
+    Ok(format.map(|format| Shape {
         format,
         layout: Layout::Document {
             closers: items.closers,
             ends: items.ends,
         },
-    })
+    }))
 }

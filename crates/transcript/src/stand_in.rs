@@ -28,11 +28,16 @@ pub(crate) fn is_value(content: Option<&Value>) -> bool {
     match content {
         Some(Value::String(text)) => text == LOST,
         Some(Value::Array(blocks)) => match blocks.as_slice() {
-            [block] => ["text", "stderr"]
-                .iter()
-                .any(|key| block.get(key).and_then(Value::as_str) == Some(LOST)),
+            [block] => says_so(block),
             _ => false,
         },
+        Some(object @ Value::Object(_)) => says_so(object),
         _ => false,
     }
+}
+
+fn says_so(block: &Value) -> bool {
+    let keys = ["text", "stderr", "error"];
+    keys.iter()
+        .any(|key| block.get(key).and_then(Value::as_str) == Some(LOST))
 }

@@ -1,14 +1,16 @@
 //! Validation in memory: the messages an agent is about to send, as JSON values.
 
+mod agents;
+mod detect;
+
+pub use detect::detect;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::adapter::{Pairing, adapter};
 use crate::check::{Fault, Plain, check};
-use crate::format::{Format, Hint, hint};
+use crate::format::Format;
 use crate::index::{Facts, Index, ParentId};
-use crate::json::Strings;
-use crate::limits::SNIFF_ENTRIES_MAX;
 use crate::seen::{BlockKind, Kind, Marks, Reply};
 use crate::stand_in;
 
@@ -108,47 +110,6 @@ fn is_plainly_paired(pairing: Pairing, brief: &Brief) -> bool {
     messages.all(|(facts, blocks)| plain.goes_on(facts, blocks.iter().copied()))
 }
 
-/// Which format some messages are in.
-pub fn detect(messages: &[Value]) -> Format {
-    let mut maybe = None;
-    let mut strings = Strings::default();
-    for message in messages.iter().take(SNIFF_ENTRIES_MAX) {
-        let top = top(message).to_string();
-        let hinted = strings
-            .index(top.as_bytes())
-            .and_then(|()| hint(top.as_bytes(), &strings));
-        match hinted {
-            Ok(Hint::Sure(format)) => return format,
-            Ok(Hint::Maybe(format)) => maybe = maybe.or(Some(format)),
-            _ => {}
-        }
-    }
-    maybe.unwrap_or(Format::OpenAiChat)
-}
-
-/// A message without what is deep inside it: enough to tell the format, and quick to look at.
-fn top(message: &Value) -> Value {
-    let Value::Object(members) = message else {
-        return Value::Null;
-    };
-    let shallow = |value: &Value| match value {
-        Value::Object(_) => Value::Object(serde_json::Map::new()),
-        Value::Array(items) => items
-            .iter()
-            .map(|item| serde_json::json!({"type": item.get("type")}))
-            .collect(),
-        // No type and no role is longer.
-        Value::String(text) if text.len() > 64 => Value::Null,
-        other => other.clone(),
-    };
-    let members = members.iter();
-    Value::Object(
-        members
-            .map(|(key, value)| (key.clone(), shallow(value)))
-            .collect(),
-    )
-}
-
 /// What matters of some messages. Each is read once: that they are read is most of what it costs.
 struct Brief {
     /// What each message is, and where its blocks end.
@@ -222,6 +183,9 @@ fn kind<'v>(format: Format, entry: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
     match format {
         Format::OpenAiResponses => item(entry, blocks),
         Format::Codex => rollout(entry, blocks),
+        Format::LangChain => agents::langchain(entry, blocks),
+        Format::Goose => agents::goose(entry, blocks),
+        Format::Crush => agents::crush(entry, blocks),
         _ => message(entry, blocks),
     }
 }
@@ -230,9 +194,13 @@ fn kind<'v>(format: Format, entry: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
 fn facts<'v>(format: Format, entry: &'v Value, blocks: &mut Blocks<'v>) -> Facts {
     let mut facts = Facts::default();
     match format {
-        Format::Anthropic | Format::OpenAiChat | Format::OpenAiResponses | Format::Codex => {
-            facts.kind = kind(format, entry, blocks);
-        }
+        Format::Anthropic
+        | Format::OpenAiChat
+        | Format::OpenAiResponses
+        | Format::Codex
+        | Format::LangChain
+        | Format::Goose
+        | Format::Crush => facts.kind = kind(format, entry, blocks),
         Format::OpenClaw => openclaw(entry, blocks, &mut facts),
         Format::ClaudeCode => {
             facts.id = hash(text(entry, "uuid"));
@@ -371,10 +339,7 @@ fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
         }
         Some("assistant") => {
             content(members.content, blocks);
-            let calls = members.calls.and_then(Value::as_array);
-            for call in calls.into_iter().flatten() {
-                blocks.push((BlockKind::Call, Marks::default(), text(call, "id")));
-            }
+            calls(members.calls, blocks);
             blocks.retain(|(kind, ..)| *kind != BlockKind::Result);
             if !blocks.is_empty() && matches!(string(members.stop), Some("error" | "aborted")) {
                 for (kind, ..) in blocks.iter_mut() {
@@ -392,6 +357,14 @@ fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
                 (false, false) => Kind::Results,
             }
         }
+    }
+}
+
+/// Takes a list of calls.
+fn calls<'v>(calls: Option<&'v Value>, blocks: &mut Blocks<'v>) {
+    let calls = calls.and_then(Value::as_array);
+    for call in calls.into_iter().flatten() {
+        blocks.push((BlockKind::Call, Marks::default(), text(call, "id")));
     }
 }
 

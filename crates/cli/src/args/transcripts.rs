@@ -1,6 +1,7 @@
 //! What can be typed about session transcripts.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -9,20 +10,39 @@ use clap::{Args, Subcommand, ValueEnum};
     holdfast scan\n  \
     holdfast scan ~/.openclaw/agents/main/sessions --repair --dry-run\n  \
     holdfast scan session.jsonl --repair --strategy reconstruct\n  \
+    holdfast scan session.jsonl --repair --wait=5m\n  \
     jq .messages request.json | holdfast scan - --complete --json\n\n\
     Exit codes: 0 nothing is wrong, or all of it was mended; 1 something is wrong and was left;\n\
     2 something could not be read or mended, or bad usage.")]
 pub(crate) struct ScanArgs {
-    /// Files and directories, or `-` for standard input (with `--complete`: a history that is about
-    /// to be sent); without any, the session folders of every known agent of this user.
+    /// Files and directories, or `-` for standard input; without any, the session folders of every
+    /// known agent of this user.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// With `-`: nothing may still run. Calls at the end that have no result are findings.
+    /// The sessions have ended, or are about to be sent: nothing runs any more. Calls at the end that
+    /// have no result are findings.
     #[arg(long)]
     pub(crate) complete: bool,
-    /// Mend what is found. Files that are being written are left alone.
+    /// Mend what is found. Files that are being written are left alone, and named.
     #[arg(long)]
     pub(crate) repair: bool,
+    /// Wait for files that are in use, so long at most (one minute by default), and mend them when
+    /// they are not: `--wait=30s`. Goes with `--repair`.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = duration,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1m",
+        requires = "repair"
+    )]
+    pub(crate) wait: Option<Duration>,
+    /// Mend a file that nobody wrote for so long, even when a process has it open. That process may go
+    /// on writing the old file, which is the backup then. A lock counts all the same. Goes with
+    /// `--repair`.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "repair")]
+    pub(crate) include_live_after: Option<Duration>,
     /// How to mend; `remove_orphans` by default. Goes with `--repair` or `--dry-run`.
     #[arg(long, value_enum, value_name = "STRATEGY")]
     pub(crate) strategy: Option<RepairStrategy>,
@@ -34,9 +54,26 @@ pub(crate) struct ScanArgs {
     pub(crate) jobs: Option<u16>,
 }
 
+/// A number and its unit: `500ms`, `30s`, `5m`, `2h`.
+fn duration(typed: &str) -> Result<Duration, String> {
+    let unit = typed.trim_start_matches(|sign: char| sign.is_ascii_digit());
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => 0,
+    };
+    let number = typed[..typed.len() - unit.len()].parse::<u64>();
+    match number.ok().and_then(|number| number.checked_mul(unit_ms)) {
+        Some(ms) if unit_ms > 0 => Ok(Duration::from_millis(ms)),
+        _ => Err("write a number and its unit: 500ms, 30s, 5m or 2h".to_owned()),
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 pub(crate) enum RepairStrategy {
-    /// Remove results that do not belong to a call.
+    /// Remove results whose call is not there, and copies of results.
     #[default]
     #[value(name = "remove_orphans")]
     RemoveOrphans,
@@ -138,4 +175,31 @@ pub(crate) struct AuditArgs {
     /// Only what happened on this day (`YYYY-MM-DD`, UTC) or later.
     #[arg(long, value_name = "DAY")]
     pub(crate) since: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit() {
+        let ms = |typed| duration(typed).map(|it| it.as_millis());
+        assert_eq!(ms("500ms"), Ok(500));
+        assert_eq!(ms("30s"), Ok(30_000));
+        assert_eq!(ms("5m"), Ok(300_000));
+        assert_eq!(ms("2h"), Ok(7_200_000));
+        assert_eq!(ms("0s"), Ok(0));
+        for wrong in [
+            "",
+            "5",
+            "s",
+            "-1s",
+            "1.5s",
+            "5 s",
+            "5d",
+            "99999999999999999999h",
+        ] {
+            assert!(ms(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! `holdfast scan`
 
+mod look;
+mod still;
+
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{Clock, SystemClock};
@@ -12,7 +13,7 @@ use holdfast_transcript::discover::{Candidate, Homes, candidates};
 use holdfast_transcript::incident::{self, Taken};
 use holdfast_transcript::limits::TRANSCRIPT_BYTES_MAX;
 use holdfast_transcript::plan::Changes;
-use holdfast_transcript::scan::{Action, Report, Tail, scan, scan_tail};
+use holdfast_transcript::scan::{Action, Report, scan_tail};
 use holdfast_transcript::{Fault, Finding, PairingIssue, Strategy};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
@@ -22,6 +23,8 @@ use crate::config::Config;
 use crate::environment;
 use crate::fail::{Failure, Outcome};
 use crate::output;
+use look::{Look, how, scan_all, tail, wait_for};
+use still::Still;
 
 impl From<RepairStrategy> for Strategy {
     fn from(typed: RepairStrategy) -> Self {
@@ -42,9 +45,6 @@ pub(super) fn run(global: &GlobalArgs, args: &ScanArgs, json: bool) -> Outcome<E
     if args.paths.iter().any(|path| path.as_os_str() == "-") {
         return standard_input(args, json);
     }
-    if args.complete {
-        return Err(Failure::usage("--complete is for standard input: `-`"));
-    }
     let strategy = args.strategy.unwrap_or_default().into();
     let action = match (args.repair, args.dry_run) {
         (_, true) => Action::DryRun(strategy),
@@ -61,8 +61,16 @@ pub(super) fn run(global: &GlobalArgs, args: &ScanArgs, json: bool) -> Outcome<E
         usize::from,
     );
     let bar = progress(files.len(), json);
-    let reports = scan_all(&files, jobs, action, &redactor, &bar);
+    let look = Look {
+        action,
+        how: how(args),
+        redactor: &redactor,
+    };
+    let mut reports = scan_all(&files, jobs, look, &bar);
     bar.finish_and_clear();
+    if let Some(wait) = args.wait {
+        wait_for(&files, &mut reports, look, wait);
+    }
     let homes = homes();
     for (file, report) in files.iter().zip(reports) {
         if let Action::Repair(_) = action {
@@ -119,36 +127,6 @@ pub(super) fn progress(files: usize, json: bool) -> ProgressBar {
     bar
 }
 
-/// Scans files at once, and gives the reports back in their order.
-fn scan_all(
-    files: &[Candidate],
-    jobs: usize,
-    action: Action,
-    redactor: &Redactor,
-    bar: &ProgressBar,
-) -> Vec<Report> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(files.len()));
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.min(files.len()) {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(file) = files.get(at) else { break };
-                    let report = scan(file, action, SystemClock.now_ms(), redactor);
-                    bar.inc(1);
-                    if let Ok(mut done) = done.lock() {
-                        done.push((at, report));
-                    }
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_default();
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, report)| report).collect()
-}
-
 /// What all files came to.
 struct Totals {
     action: Action,
@@ -162,6 +140,8 @@ struct Totals {
     after: Vec<Finding>,
     repairs: Vec<Value>,
     passed_over: Vec<PathBuf>,
+    left_alone: Vec<Value>,
+    still: Still,
 }
 
 impl Totals {
@@ -178,6 +158,8 @@ impl Totals {
             after: Vec::new(),
             repairs: Vec::new(),
             passed_over: Vec::new(),
+            left_alone: Vec::new(),
+            still: Still::default(),
         }
     }
 
@@ -196,6 +178,12 @@ impl Totals {
         }
         if let Some(why) = &report.left_alone {
             complain(path, why);
+            let (why, in_use) = (why, report.is_in_use);
+            self.left_alone
+                .push(json!({"file": path, "why": why, "inUse": in_use}));
+        }
+        if let Action::Repair(strategy) = self.action {
+            self.still.add(path, strategy, &report);
         }
         if let Some(why) = &report.passed_over {
             complain(path, &format!("passed over: {why}"));
@@ -244,35 +232,20 @@ impl Totals {
                 ));
             }
         }
-        if strategy == Strategy::RemoveOrphans && has_misplaced(report) {
-            if let Some(backup) = &report.backup {
-                let file = report.findings.first().map_or("FILE", |it| &it.file);
-                let backup = backup.display().to_string();
-                let [file, backup] = [file, &backup].map(|path| quoted(&output::harmless(path)));
-                output::line(&format!(
-                    "  a misplaced result was removed; to have it moved to its call instead:\n  \
-                     cp -p {backup} {file} && holdfast scan --repair --strategy {} {file}",
-                    Strategy::Reconstruct.name()
-                ));
-            }
-        } else if !report.left.is_empty() {
-            let other = Strategy::Reconstruct.name();
-            output::line(&format!("  `--strategy {other}` mends what is left"));
-        }
     }
 
-    /// Before anything is changed: which strategy keeps a result that stands in the wrong place.
+    /// Before anything is changed: which strategy mends a result that stands in the wrong place.
     fn recommend(&self, report: &Report) {
         let removes = matches!(
             self.action,
             Action::Report | Action::DryRun(Strategy::RemoveOrphans)
         );
         if removes && has_misplaced(report) {
-            let [move_it, remove_it] = [Strategy::Reconstruct, Strategy::RemoveOrphans];
+            let [move_it, leave_it] = [Strategy::Reconstruct, Strategy::RemoveOrphans];
             output::line(&format!(
-                "  `--strategy {}` moves a misplaced result to its call; {} removes it",
+                "  `--strategy {}` moves a misplaced result to its call; {} leaves it where it is",
                 move_it.name(),
-                remove_it.name()
+                leave_it.name()
             ));
         }
     }
@@ -291,8 +264,12 @@ impl Totals {
             if !self.passed_over.is_empty() {
                 all["passedOver"] = json!(self.passed_over);
             }
+            if !self.left_alone.is_empty() {
+                all["leftAlone"] = json!(self.left_alone);
+            }
             output::json(&all);
         } else {
+            self.still.show();
             let summary = format!(
                 "{} sessions, {} issues found, {} repaired",
                 self.sessions, self.found, self.repaired
@@ -305,11 +282,6 @@ impl Totals {
             _ => ExitCode::from(2),
         }
     }
-}
-
-/// A path as one word of a shell's command.
-fn quoted(path: &str) -> String {
-    format!("'{}'", path.replace('\'', r"'\''"))
 }
 
 fn has_misplaced(report: &Report) -> bool {
@@ -411,12 +383,7 @@ fn standard_input(args: &ScanArgs, json: bool) -> Outcome<ExitCode> {
         ));
     }
     let text = read_standard_input()?;
-    let tail = if args.complete {
-        Tail::Complete
-    } else {
-        Tail::MayRun
-    };
-    let report = scan_tail("-", &text, tail)
+    let report = scan_tail("-", &text, tail(args))
         .map_err(|error| Failure::usage(format!("standard input {error}")))?;
     let mut totals = Totals::new(Action::Report, json);
     totals.add(Path::new("-"), report);

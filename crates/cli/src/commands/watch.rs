@@ -127,7 +127,7 @@ impl Watch {
             return;
         };
         // A live file is looked at again when it is quiet.
-        seen.is_done = report.left_alone.is_none();
+        seen.is_done = !report.is_in_use;
         let said = [&report.error, &report.left_alone, &report.passed_over];
         let said = said.into_iter().flatten().next().cloned();
         if said.is_some() && !is_same_reason(said.as_deref(), seen.said.as_deref()) {

@@ -40,6 +40,7 @@ impl Adapter for ClaudeCode {
         if !is_message {
             seen.kind = Kind::Neutral;
             seen.blocks.clear();
+            seen.strange = None;
         }
         if seen.kind != Kind::Assistant {
             seen.group = None;

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use crate::foreign;
 use crate::json::{Cursor, Invalid, Text};
-use crate::seen::{Block, BlockKind, Kind, Marks, Seen, Span};
+use crate::seen::{Block, BlockKind, Kind, Marks, Seen, Span, says};
 use crate::stand_in;
 
 /// A message's members as they come.
@@ -19,26 +20,73 @@ struct Message {
     /// It is for people only: the model is never sent it.
     is_unsent: bool,
     start: u32,
+    /// Where the value of `content` is.
+    said: Range<u32>,
     /// Which blocks came from `content`, and which from `tool_calls`.
     content: Range<usize>,
     calls: Range<usize>,
 }
 
+/// Who speaks in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    /// The model.
+    Model,
+    /// A tool, with the result of one call.
+    Tool,
+    /// Whoever else the model is sent: people, and the host.
+    Person,
+    /// Nobody that the model is sent.
+    Nobody,
+}
+
+impl Speaker {
+    fn of(role: &[u8]) -> Self {
+        match role {
+            b"assistant" => Self::Model,
+            b"tool" | b"toolResult" => Self::Tool,
+            b"" | b"function" => Self::Nobody,
+            _ => Self::Person,
+        }
+    }
+}
+
 /// Reads the message that begins here into `seen`: its role, its calls and results, and what kind of
 /// entry they make.
 pub(super) fn read(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
-    cursor.peek();
-    let mut message = Message {
-        start: cursor.here(),
-        ..Message::default()
-    };
-    let text = cursor.text();
-    cursor.object(|cursor, key| message.member(cursor, key, seen))?;
-    message.finish(text, cursor.here(), seen);
+    let message = Message::read(cursor, seen)?;
+    let role = message.role.map(|role| role.text(cursor.text()));
+    let speaker = Speaker::of(role.as_ref().map_or(&b""[..], |role| role.raw()));
+    message.finish(speaker, cursor.text(), cursor.here(), seen);
+    Ok(())
+}
+
+/// The same for a message of which is known who speaks, and whose calls stand in `tool_calls` alone:
+/// what its content says of them is a copy.
+pub(super) fn read_of(
+    speaker: Speaker,
+    cursor: &mut Cursor<'_>,
+    seen: &mut Seen,
+) -> Result<(), Invalid> {
+    let message = Message::read(cursor, seen)?;
+    seen.blocks.drain(message.content.clone());
+    seen.strange = None;
+    message.finish(speaker, cursor.text(), cursor.here(), seen);
     Ok(())
 }
 
 impl Message {
+    /// Takes the members of the message that begins here.
+    fn read(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<Self, Invalid> {
+        cursor.peek();
+        let mut message = Self {
+            start: cursor.here(),
+            ..Self::default()
+        };
+        cursor.object(|cursor, key| message.member(cursor, key, seen))?;
+        Ok(message)
+    }
+
     fn member<'t>(
         &mut self,
         cursor: &mut Cursor<'t>,
@@ -50,7 +98,10 @@ impl Message {
             b"content" => {
                 // If a message has two of them, the last one counts, as in every JSON parser.
                 forget(seen, &mut self.content, &mut self.calls);
+                cursor.peek();
+                let start = cursor.here();
                 content(cursor, seen)?;
+                self.said = start..cursor.here();
                 self.content.end = seen.blocks.len();
                 Ok(())
             }
@@ -73,6 +124,10 @@ impl Message {
                 self.broke_off =
                     reason.is_some_and(|reason| matches!(reason.raw(), b"error" | b"aborted"));
             }),
+            b"parts" if cursor.peek() == b'[' => {
+                seen.strange = Some(foreign::GEMINI);
+                cursor.skip()
+            }
             b"excludeFromContext" => {
                 self.is_unsent = cursor.peek() == b't';
                 cursor.skip()
@@ -81,12 +136,15 @@ impl Message {
         }
     }
 
-    fn finish(&self, text: &[u8], end: u32, seen: &mut Seen) {
+    fn finish(&self, speaker: Speaker, text: &[u8], end: u32, seen: &mut Seen) {
         seen.role = self.role;
-        let role = self.role.filter(|_| !self.is_unsent);
-        let role = role.map(|role| role.text(text));
-        match role.as_ref().map_or(&b""[..], |role| role.raw()) {
-            b"assistant" => {
+        let speaker = if self.is_unsent {
+            Speaker::Nobody
+        } else {
+            speaker
+        };
+        match speaker {
+            Speaker::Model => {
                 seen.kind = Kind::Assistant;
                 // A result in a model's own message is a server's, and paired by it.
                 seen.blocks.retain(|block| block.kind != BlockKind::Result);
@@ -96,23 +154,24 @@ impl Message {
                     }
                 }
             }
-            b"tool" | b"toolResult" => {
+            Speaker::Tool => {
                 seen.kind = Kind::Results;
                 seen.has_more = false;
                 seen.blocks.clear();
+                let said = seen.compares_results.then(|| self.said.clone());
                 seen.blocks.push(Block {
                     kind: BlockKind::Result,
                     id: self.answers,
                     name: self.tool_name,
                     marks: Marks {
                         is_by_name: self.is_by_name && self.answers.is_none(),
-                        ..marks(text, self.start, end, false)
+                        ..marks(text, self.start..end, said, false)
                     },
                     start: self.start,
                     end,
                 });
             }
-            b"" | b"function" => {
+            Speaker::Nobody => {
                 seen.kind = Kind::Neutral;
                 seen.blocks.clear();
                 if self.is_unsent && self.answers.is_some() {
@@ -126,7 +185,7 @@ impl Message {
                     });
                 }
             }
-            _ => {
+            Speaker::Person => {
                 seen.blocks.retain(|block| block.kind == BlockKind::Result);
                 seen.kind = match (seen.blocks.is_empty(), seen.has_more) {
                     (true, _) => Kind::Message,
@@ -159,6 +218,7 @@ fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
         let start = cursor.here();
         let mut kind = None;
         let (mut id, mut name, mut answers) = (None, None, None);
+        let (mut said, mut foreign) = (start..start, None);
         cursor.object(|cursor, key| match &*key.unescaped() {
             b"type" => cursor.string().map(|text| kind = text),
             b"id" => cursor.string_span().map(|span| id = span),
@@ -166,7 +226,11 @@ fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
             b"tool_use_id" | b"toolCallId" | b"toolUseId" => {
                 cursor.string_span().map(|span| answers = span)
             }
-            _ => cursor.skip(),
+            b"content" => cursor.place().map(|place| said = place),
+            name => {
+                foreign = foreign.or(foreign::of_member(name).filter(|_| cursor.peek() == b'{'));
+                cursor.skip()
+            }
         })?;
         let end = cursor.here();
         let block = |kind, id, marks| Block {
@@ -183,10 +247,19 @@ fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
                     .push(block(BlockKind::Call, id, Marks::default()));
             }
             b"tool_result" | b"toolResult" => {
-                let marks = marks(cursor.text(), start, end, seen.has_more);
+                let said = seen.compares_results.then_some(said);
+                let marks = marks(cursor.text(), start..end, said, seen.has_more);
                 seen.blocks.push(block(BlockKind::Result, answers, marks));
             }
-            _ => seen.has_more = true,
+            kind => {
+                let strange = if kind.is_empty() {
+                    foreign
+                } else {
+                    foreign::of_block(kind)
+                };
+                seen.strange = seen.strange.or(strange);
+                seen.has_more = true;
+            }
         }
         Ok(())
     })
@@ -221,12 +294,18 @@ fn tool_calls(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
     })
 }
 
-/// What is peculiar about the result at a place.
-fn marks(text: &[u8], start: u32, end: u32, is_late: bool) -> Marks {
-    let result = text.get(start as usize..end as usize);
+/// What is peculiar about the result at a place, which says what is at another place inside it.
+pub(super) fn marks(
+    text: &[u8],
+    result: Range<u32>,
+    said: Option<Range<u32>>,
+    is_late: bool,
+) -> Marks {
+    let at = |place: Range<u32>| text.get(place.start as usize..place.end as usize);
     Marks {
-        is_stand_in: result.is_some_and(stand_in::is_one),
+        is_stand_in: at(result).is_some_and(stand_in::is_one),
         is_late,
+        says: said.and_then(at).map_or(0, says),
         ..Marks::default()
     }
 }

@@ -2,6 +2,9 @@
 
 mod claude_code;
 mod codex;
+mod crush;
+mod goose;
+mod langchain;
 mod message;
 mod messages;
 mod openclaw;
@@ -9,6 +12,11 @@ mod responses;
 
 pub use claude_code::ClaudeCode;
 pub use codex::Codex;
+pub use crush::Crush;
+pub(crate) use crush::is_part as is_crush_part;
+pub use goose::Goose;
+pub use langchain::LangChain;
+pub(crate) use langchain::is_message as is_langchain_message;
 pub use messages::{AnthropicMessages, ChatMessages};
 pub use openclaw::OpenClaw;
 pub use responses::Responses;
@@ -73,5 +81,8 @@ pub const fn adapter(format: Format) -> &'static dyn Adapter {
         Format::Anthropic => &AnthropicMessages,
         Format::OpenAiChat => &ChatMessages,
         Format::OpenAiResponses => &Responses,
+        Format::LangChain => &LangChain,
+        Format::Goose => &Goose,
+        Format::Crush => &Crush,
     }
 }

@@ -62,6 +62,7 @@ impl Adapter for OpenClaw {
             _ => seen.kind = Kind::Neutral,
         }
         seen.blocks.clear();
+        seen.strange = None;
         if seen.kind != Kind::Compaction {
             seen.kept = None;
         }

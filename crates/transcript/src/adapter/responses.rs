@@ -1,10 +1,10 @@
 //! Items of the Responses API.
 
+use super::message::marks;
 use super::{Adapter, Pairing};
 use crate::format::Format;
 use crate::json::{Cursor, Invalid, Text};
 use crate::seen::{Block, BlockKind, Kind, Marks, Seen};
-use crate::stand_in;
 
 /// Items of the Responses API, one after the other.
 #[derive(Debug, Clone, Copy)]
@@ -65,24 +65,23 @@ pub(super) fn item(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Inval
     let text = cursor.text();
     let (mut kind, mut role, mut execution) = (None, None, None);
     let (mut call_id, mut name) = (None, None);
+    let mut said = start..start;
     cursor.object(|cursor, key| match &*key.unescaped() {
         b"type" => cursor.string().map(|text| kind = text),
         b"role" => cursor.string_span().map(|span| role = span),
         b"call_id" => cursor.string_span().map(|span| call_id = span),
         b"name" => cursor.string_span().map(|span| name = span),
+        b"output" => cursor.place().map(|place| said = place),
         b"execution" => cursor.string().map(|text| execution = text),
         _ => cursor.skip(),
     })?;
     let kind = kind.map_or(&b""[..], Text::raw);
     let end = cursor.here();
-    let block = |kind, is_stand_in| Block {
+    let block = |kind, marks| Block {
         kind,
         id: call_id,
         name,
-        marks: Marks {
-            is_stand_in,
-            ..Marks::default()
-        },
+        marks,
         start,
         end,
     };
@@ -92,13 +91,13 @@ pub(super) fn item(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Inval
     } else if is_call(kind) {
         // Calls that the server answers itself carry no id for a result.
         if call_id.is_some() || matches!(kind, b"function_call" | b"custom_tool_call") {
-            seen.blocks.push(block(BlockKind::Call, false));
+            seen.blocks.push(block(BlockKind::Call, Marks::default()));
         }
         seen.kind = Kind::Assistant;
     } else if is_result(kind) {
-        let result = text.get(start as usize..end as usize);
-        let is_stand_in = result.is_some_and(stand_in::is_one);
-        seen.blocks.push(block(BlockKind::Result, is_stand_in));
+        let said = seen.compares_results.then_some(said);
+        let marks = marks(text, start..end, said, false);
+        seen.blocks.push(block(BlockKind::Result, marks));
         seen.kind = Kind::Results;
     } else if role.is_some() && (kind.is_empty() || kind == b"message") {
         seen.role = role;

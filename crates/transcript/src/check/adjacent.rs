@@ -97,6 +97,10 @@ pub(super) fn check(
             before = Some(number);
         }
     }
+    if index.is_over() {
+        // The branch in use is the last entry's. Branches that somebody left may end anywhere.
+        walk.close(walk.anchor(before));
+    }
     for (compaction, kept) in index.kept_entries() {
         // Without an id of its own there is nothing that it could be pointed at instead.
         let has_id = index.entry(compaction).is_some_and(|entry| entry.id != 0);

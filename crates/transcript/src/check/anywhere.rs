@@ -72,7 +72,8 @@ pub(super) fn check(index: &Index, found: &mut Vec<Found>) -> Vec<(u32, u32)> {
         found.push(judge(index, &calls, &mut answered, place, item));
     }
     for (at, item) in (0_u32..).zip(index.items()) {
-        let is_pending = item.entry as usize >= reply.first && !item.marks.is_past;
+        let may_run = !index.is_over() && !item.marks.is_past;
+        let is_pending = may_run && item.entry as usize >= reply.first;
         // A call that was compacted away is not sent any more.
         let is_sent = at as usize >= cut_items;
         if is_sent && item.kind == BlockKind::Call && !answered.get(at as usize) && !is_pending {

@@ -7,7 +7,10 @@ mod anthropic;
 mod builder;
 mod claude_code;
 mod codex;
+mod crush;
 mod fields;
+mod goose;
+mod langchain;
 mod openai_chat;
 mod openai_responses;
 mod openclaw;
@@ -148,6 +151,9 @@ fn reader(format: Format) -> Reader {
         Format::Anthropic => anthropic::read,
         Format::OpenAiChat => openai_chat::read,
         Format::OpenAiResponses => openai_responses::read,
+        Format::LangChain => langchain::read,
+        Format::Goose => goose::read,
+        Format::Crush => crush::read,
     }
 }
 

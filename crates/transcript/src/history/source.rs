@@ -12,7 +12,6 @@ use super::{Builder, Session, read_with, reader};
 use crate::adapter::adapter;
 use crate::check::{self, Fault, check};
 use crate::discover::{Candidate, Claim};
-use crate::format::Format;
 use crate::index::Number;
 use crate::read::{ReadError, index};
 use crate::store::{Store, StoreError, is_store};
@@ -125,7 +124,7 @@ fn from_store(path: &Path, take: &mut impl FnMut(Found)) -> Result<(), Trouble> 
         for (number, _) in stored.index.entries().enumerate() {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             if let Ok(value) = serde_json::from_slice(stored.text(number)) {
-                reader(Format::OpenClaw)(&value, &mut builder);
+                reader(stored.format)(&value, &mut builder);
                 orphaned_results.extend(times(&orphans, number, &value));
             }
         }

@@ -210,6 +210,12 @@ impl<'t> Cursor<'t> {
         place(self.at)
     }
 
+    /// Steps over a value, and says where it is, as places in an entry are kept.
+    pub(crate) fn place(&mut self) -> Result<Range<u32>, Invalid> {
+        let span = self.span()?;
+        Ok(place(span.start)..place(span.end))
+    }
+
     /// Steps over a value that will be looked at later.
     pub(crate) fn later(&mut self) -> Result<usize, Invalid> {
         self.white_space();

@@ -2,7 +2,7 @@
 //!
 //! | strategy | what it does |
 //! |---|---|
-//! | `remove_orphans` | removes results that a provider would refuse; a call without result stays a finding |
+//! | `remove_orphans` | removes results whose call is not there, and copies of a result that is in its place; everything else stays a finding |
 //! | `reconstruct` | also moves misplaced results to their calls, answers calls that have no result, and removes calls that use an id again |
 //! | `truncate` | cuts back to the last point where every call has its result |
 //!
@@ -12,6 +12,7 @@
 //! more than the block that has to go is that block cut out of it.
 
 mod edits;
+mod removal;
 mod truncate;
 
 use std::collections::BTreeMap;
@@ -47,11 +48,18 @@ impl Strategy {
         }
     }
 
-    /// Whether it may leave a fault: removing results mends neither calls without one nor calls
-    /// that use an id again.
-    pub const fn leaves(self, fault: Fault) -> bool {
+    /// Whether it may leave a fault: removing results mends no call, and a result whose call is there
+    /// is not removed. That also holds where a compaction took the call away.
+    pub const fn leaves(self, fault: Fault, is_compacted: bool) -> bool {
         matches!(self, Self::RemoveOrphans)
-            && matches!(fault, Fault::MissingToolResult | Fault::DuplicateToolCallId)
+            && match fault {
+                Fault::MissingToolResult
+                | Fault::DuplicateToolCallId
+                | Fault::MisplacedToolResult
+                | Fault::DuplicateToolResult => true,
+                Fault::OrphanedToolResult => is_compacted,
+                Fault::InvalidLine | Fault::BrokenParent => false,
+            }
     }
 }
 
@@ -176,7 +184,11 @@ pub fn plan(index: &Index, pairing: Pairing, strategy: Strategy) -> Plan {
         }
     }
     match strategy {
-        Strategy::RemoveOrphans => remove_orphans(&pairs, &mut edits),
+        Strategy::RemoveOrphans => {
+            for item in removal::removable(index, pairing, &pairs) {
+                edits.cut(item);
+            }
+        }
         Strategy::Reconstruct => reconstruct(index, &pairs, &mut edits),
         Strategy::Truncate => edits.cut_off(truncate::last_good(index, &pairs)),
     }
@@ -189,21 +201,6 @@ fn is_parted(pairs: &Pairs, found: &Found) -> bool {
     found
         .item
         .is_some_and(|item| pairs.parted.contains_key(&item))
-}
-
-fn remove_orphans(pairs: &Pairs, edits: &mut edits::Edits<'_>) {
-    for found in &pairs.found {
-        if is_parted(pairs, found) {
-            continue;
-        }
-        if let (
-            Fault::OrphanedToolResult | Fault::MisplacedToolResult | Fault::DuplicateToolResult,
-            Some(item),
-        ) = (found.fault, found.item)
-        {
-            edits.cut(item);
-        }
-    }
 }
 
 fn reconstruct(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {

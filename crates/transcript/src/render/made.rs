@@ -14,7 +14,10 @@ use crate::stand_in::LOST;
 /// The id of the entry made for a block, as JSON, where the format has ids and the entry has one.
 pub(super) fn id(format: Format, text: &[u8], block: usize) -> Option<Vec<u8>> {
     let seen = read::entry(format, text).ok()?;
-    if !matches!(format, Format::OpenClaw | Format::ClaudeCode) {
+    if !matches!(
+        format,
+        Format::OpenClaw | Format::ClaudeCode | Format::Crush
+    ) {
         return None;
     }
     let entry = seen.id?.text(text);
@@ -90,6 +93,30 @@ pub(super) fn answer(format: Format, text: &[u8], block: usize, parent: &[u8]) -
             lost,
             b"\"}",
         ]),
+        Format::LangChain => langchain(text, &call_id, &name),
+        Format::Crush => {
+            let part = join(&[
+                b"{\"type\":\"tool_result\",\"data\":{\"tool_call_id\":",
+                &call_id,
+                b",\"name\":",
+                &name,
+                b",\"content\":\"",
+                lost,
+                b"\",\"metadata\":\"\",\"is_error\":true}}",
+            ]);
+            crush(id(format, text, block), &part)
+        }
+        Format::Goose => {
+            let failed = join(&[b"{\"status\":\"error\",\"error\":\"", lost, b"\"}"]);
+            let block = join(&[
+                b"{\"type\":\"toolResponse\",\"id\":",
+                &call_id,
+                b",\"toolResult\":",
+                &failed,
+                b"}",
+            ]);
+            goose(text, &block)
+        }
         Format::OpenAiResponses => output(text, call.start as usize..call.end as usize, &call_id)?,
         Format::Codex => {
             let item = output(text, call.start as usize..call.end as usize, &call_id)?;
@@ -115,7 +142,10 @@ pub(super) fn extracted(
         Format::OpenClaw => openclaw(call_entry, id(format, text, block), parent, &message()),
         Format::ClaudeCode => claude_code(call_entry, id(format, text, block), parent, bytes),
         Format::Anthropic | Format::OpenAiChat => message(),
-        Format::OpenAiResponses => bytes.to_vec(),
+        Format::Goose => goose(call_entry, bytes),
+        Format::Crush => crush(id(format, text, block), bytes),
+        // There a result is a message, and always alone.
+        Format::OpenAiResponses | Format::LangChain => bytes.to_vec(),
         Format::Codex => codex(call_entry, bytes),
     })
 }
@@ -156,6 +186,54 @@ fn claude_code(model: &[u8], id: Option<Vec<u8>>, parent: &[u8], block: &[u8]) -
     made.extend(copied(model, &[b"timestamp"], b",\"timestamp\":"));
     made.push(b'}');
     made
+}
+
+/// A message of the tool, written down like the model's own.
+fn langchain(model: &[u8], call_id: &[u8], name: &[u8]) -> Vec<u8> {
+    let message = join(&[
+        b"\"type\":\"tool\",\"content\":\"",
+        LOST.as_bytes(),
+        b"\",\"tool_call_id\":",
+        call_id,
+        b",\"name\":",
+        name,
+        b",\"status\":\"error\"",
+    ]);
+    if member(model, &[b"data"]).is_some() {
+        return join(&[b"{\"type\":\"tool\",\"data\":{", &message, b"}}"]);
+    }
+    if member(model, &[b"kwargs"]).is_none() {
+        return join(&[b"{", &message, b"}"]);
+    }
+    join(&[
+        b"{\"lc\":1,\"type\":\"constructor\",\"id\":[\"langchain\",\"schema\",\"messages\",\"ToolMessage\"],\"kwargs\":{",
+        &message,
+        b"}}",
+    ])
+}
+
+/// A message of the person, with what Goose wrote beside the model's own.
+fn goose(model: &[u8], block: &[u8]) -> Vec<u8> {
+    join(&[
+        b"{\"role\":\"user\"",
+        &copied(model, &[b"created"], b",\"created\":"),
+        b",\"content\":[",
+        block,
+        b"]",
+        &copied(model, &[b"metadata"], b",\"metadata\":"),
+        b"}",
+    ])
+}
+
+/// A message of the tool, with the mark that nothing comes any more.
+fn crush(id: Option<Vec<u8>>, part: &[u8]) -> Vec<u8> {
+    join(&[
+        b"{\"id\":",
+        &id.unwrap_or_else(|| b"null".to_vec()),
+        b",\"role\":\"tool\",\"parts\":[",
+        part,
+        b",{\"type\":\"finish\",\"data\":{\"reason\":\"stop\",\"time\":0}}]}",
+    ])
 }
 
 fn codex(model: &[u8], item: &[u8]) -> Vec<u8> {

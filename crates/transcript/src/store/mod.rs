@@ -1,9 +1,12 @@
-//! `OpenClaw`'s current store: a database of `SQLite` for each agent, with the events of all its sessions.
+//! Sessions in a database of `SQLite`: `OpenClaw`'s and Crush's, read and repaired, and Goose's, which is
+//! only read.
 //!
-//! The events are the entries that older versions wrote as lines, one a row, larger ones compressed.
-//! Reading never writes. Repair happens in one transaction, after an online backup, and only when
-//! no gateway has the database open: it keeps projections of the rows in memory.
+//! `OpenClaw` has one for each agent, with the events of all its sessions. The events are the entries
+//! that older versions wrote as lines, one a row, larger ones compressed. Reading never writes. Repair
+//! happens in one transaction, after an online backup, and only when nobody has the database open: a
+//! gateway keeps projections of the rows in memory.
 
+mod crush;
 mod repair;
 
 use std::fs;
@@ -17,6 +20,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use crate::adapter::adapter;
 use crate::check::{Found, check};
 use crate::finding::{Finding, Words};
+use crate::foreign::DATABASES;
 use crate::format::Format;
 use crate::index::{Index, Number, TooLong};
 use crate::json::Invalid;
@@ -24,7 +28,7 @@ use crate::limits::ROW_BYTES_MAX;
 use crate::plan::{Plan, Strategy, plan};
 use crate::read;
 use crate::render::Texts;
-use crate::write::Live;
+use crate::write::{Live, Tail};
 
 /// The first bytes of every database of `SQLite`.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -53,9 +57,18 @@ pub enum StoreError {
     /// It has no transcripts.
     #[error("is a database without transcripts")]
     NoTranscripts,
+    /// It has sessions of another agent.
+    #[error("is not understood: it holds {0}, and Holdfast can not read their calls")]
+    NotUnderstood(&'static str),
     /// A session is too long.
     #[error(transparent)]
     TooLong(#[from] TooLong),
+    /// Nobody but its agent writes it.
+    #[error(
+        "left alone: Holdfast does not write Goose's database; Goose itself drops what does not \
+         belong whenever it sends a session"
+    )]
+    OnlyRead,
     /// Somebody uses it.
     #[error("left alone: {0}")]
     Live(#[from] Live),
@@ -71,22 +84,31 @@ pub struct StoredSession {
     pub id: String,
     /// Its key, such as `agent:main:main`, where the store knows it.
     pub key: Option<String>,
+    /// The format of its entries.
+    pub format: Format,
     /// Its entries; their offsets are the rows' sequence numbers.
     pub index: Index,
     texts: Vec<Vec<u8>>,
 }
 
 impl StoredSession {
+    /// The session, when it is known what its end is.
+    #[must_use]
+    pub const fn ending(mut self, tail: Tail) -> Self {
+        tail.close(&mut self.index);
+        self
+    }
+
     /// What is wrong with it.
     pub fn check(&self) -> Vec<Found> {
-        check(&self.index, adapter(Format::OpenClaw).pairing())
+        check(&self.index, adapter(self.format).pairing())
     }
 
     /// The same in words. `store` is the file that it is in.
     pub fn findings(&self, store: &Path) -> io::Result<Vec<Finding>> {
         let words = Words {
             file: &format!("{}#{}", store.display(), self.id),
-            format: Format::OpenClaw,
+            format: self.format,
             index: &self.index,
         };
         words.findings(&self.check(), |_, number, text| {
@@ -102,7 +124,7 @@ impl StoredSession {
 
     /// What a strategy would change.
     pub fn plan(&self, strategy: Strategy) -> Plan {
-        plan(&self.index, adapter(Format::OpenClaw).pairing(), strategy)
+        plan(&self.index, adapter(self.format).pairing(), strategy)
     }
 
     pub(crate) fn texts(&self) -> impl Texts + '_ {
@@ -127,8 +149,16 @@ impl Texts for InMemory<'_> {
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
+    /// Whose it is.
+    format: Format,
     has_compression: bool,
 }
+
+/// What is read of the table that Crush keeps its messages in.
+const CRUSH_MESSAGE: &str = r#"'{"id":' || json_quote(id) || ',"role":' || json_quote(role) || ',"model":' || json_quote(model) || ',"created_at":' || created_at || ',"parts":' || parts || '}'"#;
+
+/// A message of Goose's, as it exports it: other columns are beside what it says.
+const GOOSE_MESSAGE: &str = r#"'{"role":' || json_quote(role) || ',"created":' || coalesce(created_timestamp, 0) || ',"content":' || content_json || ',"metadata":' || coalesce(nullif(metadata_json, ''), 'null') || '}'"#;
 
 impl Store {
     /// Opens a store to read.
@@ -139,52 +169,58 @@ impl Store {
 
     fn with(connection: Connection) -> Result<Self, StoreError> {
         connection.busy_timeout(BUSY)?;
-        if !has_table(&connection, "transcript_events")? {
+        let format = if has_table(&connection, "transcript_events")? {
+            Format::OpenClaw
+        } else if has_columns(&connection, "messages", &["session_id", "content_json"])? {
+            Format::Goose
+        } else if has_columns(&connection, "messages", &["session_id", "parts", "model"])? {
+            Format::Crush
+        } else {
+            for (table, column, name) in DATABASES {
+                if has_column(&connection, table, column)? {
+                    return Err(StoreError::NotUnderstood(name));
+                }
+            }
             return Err(StoreError::NoTranscripts);
-        }
+        };
         let has_compression = has_column(&connection, "transcript_events", "event_zstd")?;
         Ok(Self {
             connection,
+            format,
             has_compression,
         })
     }
 
+    /// The format of its sessions' entries.
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
     /// The ids of its sessions.
     pub fn sessions(&self) -> Result<Vec<String>, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare("SELECT DISTINCT session_id FROM transcript_events ORDER BY session_id")?;
+        let table = match self.format {
+            Format::OpenClaw => "transcript_events",
+            _ => "messages",
+        };
+        let sql = format!("SELECT DISTINCT session_id FROM {table} ORDER BY session_id");
+        let mut statement = self.connection.prepare(&sql)?;
         let ids = statement.query_map([], |row| row.get(0))?;
         Ok(ids.collect::<Result<_, _>>()?)
     }
 
     /// Reads a session.
     pub fn session(&self, id: &str) -> Result<StoredSession, StoreError> {
-        let sql = if self.has_compression {
-            "SELECT seq, event_json, event_zstd FROM transcript_events WHERE session_id = ?1 ORDER BY seq"
-        } else {
-            "SELECT seq, event_json, NULL FROM transcript_events WHERE session_id = ?1 ORDER BY seq"
-        };
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query([id])?;
-        let mut session = StoredSession {
-            id: id.to_owned(),
-            key: self.key(id)?,
-            index: Index::default(),
-            texts: Vec::new(),
-        };
-        while let Some(row) = rows.next()? {
-            let seq: i64 = row.get(0)?;
-            let plain = row.get_ref(1)?.as_bytes_or_null().ok().flatten();
-            let packed = row.get_ref(2)?.as_blob_or_null().ok().flatten();
-            let text = match (plain, packed) {
-                (Some(text), _) => Ok(text.to_vec()),
-                (None, Some(packed)) => unpack(packed),
-                (None, None) => Err(Invalid::new(0, "a row without an event")),
-            };
-            push(&mut session, seq.cast_unsigned(), text)?;
+        let session = read_session(&self.connection, self.format, self.has_compression, id)?;
+        match session.index.strange() {
+            // Calls that were passed over, and none that was read.
+            Some(name) if session.index.items().next().is_none() => {
+                Err(StoreError::NotUnderstood(name))
+            }
+            _ => Ok(StoredSession {
+                key: self.key(id)?,
+                ..session
+            }),
         }
-        Ok(session)
     }
 
     fn key(&self, id: &str) -> Result<Option<String>, StoreError> {
@@ -195,6 +231,52 @@ impl Store {
         let key = self.connection.query_row(sql, [id], |row| row.get(0));
         Ok(key.optional()?)
     }
+}
+
+/// Reads a session's rows in the order in which its agent does.
+fn read_session(
+    connection: &Connection,
+    format: Format,
+    has_compression: bool,
+    id: &str,
+) -> Result<StoredSession, StoreError> {
+    let (what, order) = match (format, has_compression) {
+        (Format::Goose, _) => (format!("id, {GOOSE_MESSAGE}, NULL FROM messages"), "id"),
+        (Format::Crush, _) => {
+            let what = format!("rowid, {CRUSH_MESSAGE}, NULL FROM messages");
+            (what, "created_at, rowid")
+        }
+        (_, true) => {
+            let what = "seq, event_json, event_zstd FROM transcript_events";
+            (what.to_owned(), "seq")
+        }
+        (_, false) => (
+            "seq, event_json, NULL FROM transcript_events".to_owned(),
+            "seq",
+        ),
+    };
+    let sql = format!("SELECT {what} WHERE session_id = ?1 ORDER BY {order}");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([id])?;
+    let mut session = StoredSession {
+        id: id.to_owned(),
+        key: None,
+        format,
+        index: Index::default(),
+        texts: Vec::new(),
+    };
+    while let Some(row) = rows.next()? {
+        let seq: i64 = row.get(0)?;
+        let plain = row.get_ref(1)?.as_bytes_or_null().ok().flatten();
+        let packed = row.get_ref(2)?.as_blob_or_null().ok().flatten();
+        let text = match (plain, packed) {
+            (Some(text), _) => Ok(text.to_vec()),
+            (None, Some(packed)) => unpack(packed),
+            (None, None) => Err(Invalid::new(0, "a row without an event")),
+        };
+        push(&mut session, seq.cast_unsigned(), text)?;
+    }
+    Ok(session)
 }
 
 fn unpack(packed: &[u8]) -> Result<Vec<u8>, Invalid> {
@@ -216,7 +298,7 @@ fn push(
 ) -> Result<(), StoreError> {
     let (text, read) = match text {
         Ok(text) => {
-            let seen = read::entry(Format::OpenClaw, &text);
+            let seen = read::entry(session.format, &text);
             (text, seen)
         }
         Err(why) => (Vec::new(), Err(why)),
@@ -235,6 +317,19 @@ fn push(
 fn has_table(connection: &Connection, name: &str) -> Result<bool, rusqlite::Error> {
     let sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
     connection.prepare_cached(sql)?.exists([name])
+}
+
+fn has_columns(
+    connection: &Connection,
+    table: &str,
+    names: &[&str],
+) -> Result<bool, rusqlite::Error> {
+    for name in names {
+        if !has_column(connection, table, name)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn has_column(connection: &Connection, table: &str, name: &str) -> Result<bool, rusqlite::Error> {

@@ -9,12 +9,13 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 
 use super::{Store, StoreError, StoredSession, has_column, has_table, push};
+use crate::check::Found;
 use crate::finding::Finding;
 use crate::format::Format;
 use crate::index::{Index, Number};
 use crate::plan::{Changes, Plan, Strategy};
 use crate::render::{Piece, pieces};
-use crate::write::{Live, Use, backup_path, forget_old_backups, user_of};
+use crate::write::{Live, Tail, Use, backup_path, forget_old_backups, user_of};
 
 /// What a repair of a store did.
 #[derive(Debug)]
@@ -32,15 +33,20 @@ pub struct StoreRepaired {
 pub fn repair_store(
     path: &Path,
     strategy: Strategy,
+    tail: Tail,
     now_ms: u64,
 ) -> Result<Option<StoreRepaired>, StoreError> {
     let shown = path.to_owned();
     let path = path.canonicalize()?;
     let is_needed = {
         let store = Store::open(&path)?;
+        if store.format == Format::Goose {
+            return Err(StoreError::OnlyRead);
+        }
         let mut is_needed = false;
         for id in store.sessions()? {
-            is_needed |= !store.session(&id)?.plan(strategy).is_empty();
+            let session = store.session(&id)?.ending(tail);
+            is_needed |= !session.plan(strategy).is_empty();
         }
         is_needed
     };
@@ -56,7 +62,7 @@ pub fn repair_store(
     let ids = store.sessions()?;
     let mut plans = Vec::new();
     for id in ids {
-        let session = store.session(&id)?;
+        let session = store.session(&id)?.ending(tail);
         let plan = session.plan(strategy);
         if !plan.is_empty() {
             plans.push((session, plan));
@@ -66,9 +72,10 @@ pub fn repair_store(
     let transaction = store.connection.transaction()?;
     for (session, plan) in plans {
         changes += Changes::of(&plan, &session.index);
-        let after = rewrite(&transaction, has_compression, &session, &plan, now_ms)?;
+        let after = rewrite(&transaction, has_compression, &session, &plan, now_ms)?.ending(tail);
         let findings = after.findings(&shown)?;
-        if !findings.iter().all(|found| strategy.leaves(found.fault)) {
+        let is_left = |found: &Found| strategy.leaves(found.fault, found.is_compacted);
+        if !after.check().iter().all(is_left) {
             return Err(StoreError::NotMended(session.id));
         }
         left.insert(session.id, findings);
@@ -143,7 +150,7 @@ fn rewrite(
 ) -> Result<StoredSession, StoreError> {
     let mut rows = Vec::new();
     pieces(
-        Format::OpenClaw,
+        session.format,
         &session.index,
         plan,
         &mut session.texts(),
@@ -153,6 +160,9 @@ fn rewrite(
         },
     )?;
     let now = i64::try_from(now_ms).unwrap_or(i64::MAX);
+    if session.format == Format::Crush {
+        return super::crush::rewrite(transaction, session, rows, now / 1000);
+    }
     let writer = Rows {
         transaction,
         session: &session.id,
@@ -164,6 +174,7 @@ fn rewrite(
     let mut after = StoredSession {
         id: session.id.clone(),
         key: None,
+        format: session.format,
         index: Index::default(),
         texts: Vec::new(),
     };

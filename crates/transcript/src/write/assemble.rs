@@ -249,7 +249,7 @@ mod tests {
             (format!("{long}\n{USER}\n{ORPHAN}\n{USER}\n"), 0),
             (format!("{USER}\n{ORPHAN}\n{USER}\n{long}"), 3),
         ] {
-            let (shape, index) = read::index_with(text.as_bytes(), max).expect("a session");
+            let (shape, index) = read::index_with(text.as_bytes(), max, true).expect("a session");
             let pairing = adapter::adapter(shape.format).pairing();
             let found = check(&index, pairing);
             let faults: Vec<_> = found.iter().map(|it| (it.entry, it.fault)).collect();

@@ -44,6 +44,28 @@ pub enum Live {
     StoreInUse,
 }
 
+/// When a file is taken for one that somebody uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InUse {
+    /// When a process has it open to write, and for [`QUIET_MS`] after it was written.
+    #[default]
+    OpenOrRecent,
+    /// Only so long after it was written, whoever has it open. A lock counts all the same.
+    WrittenWithin {
+        /// How long.
+        quiet_ms: u64,
+    },
+}
+
+impl InUse {
+    const fn quiet_ms(self) -> u64 {
+        match self {
+            Self::OpenOrRecent => QUIET_MS,
+            Self::WrittenWithin { quiet_ms } => quiet_ms,
+        }
+    }
+}
+
 fn lock_path(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".lock");
@@ -51,18 +73,20 @@ fn lock_path(file: &Path) -> PathBuf {
 }
 
 /// Says when a file must not be written.
-pub(crate) fn look(file: &Path, now_ms: u64) -> io::Result<Option<Live>> {
+pub(crate) fn look(file: &Path, in_use: InUse, now_ms: u64) -> io::Result<Option<Live>> {
     if let Some(live) = look_at_lock(&lock_path(file), now_ms)? {
         return Ok(Some(live));
     }
     let meta = fs::metadata(file)?;
-    if let Some(pid) = user_of(&meta, Use::Writing) {
+    if in_use == InUse::OpenOrRecent
+        && let Some(pid) = user_of(&meta, Use::Writing)
+    {
         return Ok(Some(Live::Open { pid }));
     }
     let modified_ms = meta.mtime().cast_unsigned().saturating_mul(1000)
         + meta.mtime_nsec().cast_unsigned() / 1_000_000;
     let ago_ms = now_ms.saturating_sub(modified_ms);
-    let is_recent = ago_ms < QUIET_MS && !super::is_own_write(file, &meta);
+    let is_recent = ago_ms < in_use.quiet_ms() && !super::is_own_write(file, &meta);
     Ok(is_recent.then_some(Live::Recent { ago_ms }))
 }
 

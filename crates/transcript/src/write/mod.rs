@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 pub use diff::diff;
-pub use lock::Live;
+pub use lock::{InUse, Live};
 pub(crate) use lock::{Lock, Use, look, user_of};
 pub use replace::{ReplaceError, Step};
 pub(crate) use replace::{
@@ -24,6 +24,34 @@ use crate::finding::{Finding, describe};
 use crate::index::Index;
 use crate::plan::{Changes, Plan, Strategy, plan};
 use crate::read::{self, ReadError, Shape};
+
+/// What is known of a transcript before it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct How {
+    /// What its end is.
+    pub tail: Tail,
+    /// When it is taken for one that somebody uses, and is not repaired.
+    pub in_use: InUse,
+}
+
+/// What the end of a transcript is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tail {
+    /// The last reply's calls may still run.
+    #[default]
+    MayRun,
+    /// It is over, or about to be sent: every call has to have its result.
+    Complete,
+}
+
+impl Tail {
+    /// Tells an index what its end is.
+    pub(crate) const fn close(self, index: &mut Index) {
+        if matches!(self, Self::Complete) {
+            index.end_here();
+        }
+    }
+}
 
 /// What a repair did.
 #[derive(Debug)]
@@ -77,18 +105,30 @@ pub fn repair_file(
     now_ms: u64,
     tell: &dyn Fn(Step),
 ) -> Result<Option<Repaired>, RepairError> {
+    repair_file_as(path, strategy, How::default(), now_ms, tell)
+}
+
+/// The same, when more is known of the file.
+pub fn repair_file_as(
+    path: &Path,
+    strategy: Strategy,
+    how: How,
+    now_ms: u64,
+    tell: &dyn Fn(Step),
+) -> Result<Option<Repaired>, RepairError> {
     let name = path.display().to_string();
     // Links stay links: what they point to is replaced.
     let path = path.canonicalize()?;
     let mut file = File::open(&path)?;
     let stamp = Stamp::of(&file.metadata()?);
-    let (shape, index) = read::index(&file)?;
+    let (shape, mut index) = read::index_to_repair(&file)?;
+    how.tail.close(&mut index);
     let plan = plan(&index, adapter(shape.format).pairing(), strategy);
     if plan.is_empty() {
         return Ok(None);
     }
     shape.writable()?;
-    if let Some(live) = look(&path, now_ms)? {
+    if let Some(live) = look(&path, how.in_use, now_ms)? {
         return Err(live.into());
     }
     let _lock = match Lock::take(&path, now_ms) {
@@ -107,7 +147,7 @@ pub fn repair_file(
         |mut out| assemble::assemble(shape, &index, &plan, &mut file, &mut out),
         |new| {
             let mut new = File::open(new)?;
-            let (index, found) = verify(shape, strategy, &new)?;
+            let (index, found) = verify(shape, strategy, how.tail, &new)?;
             left = describe(&name, shape, &index, &found, &mut new)?;
             Ok(())
         },
@@ -120,15 +160,22 @@ pub fn repair_file(
 }
 
 /// Reads the new transcript before it takes the place of the old one.
-fn verify(shape: Shape, strategy: Strategy, new: impl Read) -> io::Result<(Index, Vec<Found>)> {
-    let index = match read::index(new) {
+fn verify(
+    shape: Shape,
+    strategy: Strategy,
+    tail: Tail,
+    new: impl Read,
+) -> io::Result<(Index, Vec<Found>)> {
+    let mut index = match read::index(new) {
         Ok((_, index)) => index,
         // Nothing may be left of a transcript.
-        Err(ReadError::UnknownFormat) => Index::default(),
+        Err(ReadError::UnknownFormat | ReadError::NotUnderstood(_)) => Index::default(),
         Err(error) => return Err(io::Error::other(error)),
     };
+    tail.close(&mut index);
     let left = check(&index, adapter(shape.format).pairing());
-    if left.iter().all(|found| strategy.leaves(found.fault)) {
+    let is_left = |found: &Found| strategy.leaves(found.fault, found.is_compacted);
+    if left.iter().all(is_left) {
         Ok((index, left))
     } else {
         Err(io::Error::other("the repaired transcript still has faults"))
@@ -143,7 +190,7 @@ pub(crate) fn replace_with(
 ) -> Result<PathBuf, RepairError> {
     let path = path.canonicalize()?;
     let stamp = Stamp::of(&std::fs::metadata(&path)?);
-    if let Some(live) = look(&path, now_ms)? {
+    if let Some(live) = look(&path, InUse::default(), now_ms)? {
         return Err(live.into());
     }
     let _lock = Lock::take(&path, now_ms)??;
@@ -152,7 +199,7 @@ pub(crate) fn replace_with(
 
 /// Repairs a transcript in memory. `Ok(None)` when there is nothing that the strategy would change.
 pub fn repair_bytes(text: &[u8], strategy: Strategy) -> Result<Option<Vec<u8>>, ReadError> {
-    let (shape, index) = read::index(text)?;
+    let (shape, index) = read::index_to_repair(text)?;
     let plan = plan(&index, adapter(shape.format).pairing(), strategy);
     if plan.is_empty() {
         return Ok(None);
@@ -161,7 +208,7 @@ pub fn repair_bytes(text: &[u8], strategy: Strategy) -> Result<Option<Vec<u8>>, 
     let mut out = Vec::new();
     write_plan(shape, &index, &plan, &mut io::Cursor::new(text), &mut out)?;
     // As with a file: what is not whole afterwards is not given out as repaired.
-    verify(shape, strategy, &out[..])?;
+    verify(shape, strategy, Tail::MayRun, &out[..])?;
     Ok(Some(out))
 }
 
@@ -175,12 +222,16 @@ pub(crate) fn left_by<S: Read + Seek>(
 ) -> io::Result<Vec<Finding>> {
     let mut out = Vec::new();
     write_plan(shape, index, plan, source, &mut out)?;
-    let index = match read::index(&out[..]) {
+    let is_over = index.is_over();
+    let mut index = match read::index(&out[..]) {
         Ok((_, index)) => index,
         // Nothing may be left of a transcript.
-        Err(ReadError::UnknownFormat) => return Ok(Vec::new()),
+        Err(ReadError::UnknownFormat | ReadError::NotUnderstood(_)) => return Ok(Vec::new()),
         Err(error) => return Err(io::Error::other(error)),
     };
+    if is_over {
+        index.end_here();
+    }
     let found = check(&index, adapter(shape.format).pairing());
     describe(name, shape, &index, &found, &mut io::Cursor::new(out))
 }

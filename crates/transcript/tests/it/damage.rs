@@ -354,3 +354,30 @@ fn what_was_read_before_does_not_decide_the_format() {
         assert_eq!(shape.format, holdfast_transcript::Format::OpenAiChat);
     }
 }
+
+#[test]
+fn what_a_removal_brings_together_is_judged_again() {
+    let call =
+        r#"{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"x","input":{}}]}"#;
+    let result = |id: &str| {
+        format!(
+            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{id}","content":"a"}}]}}"#
+        )
+    };
+    let more = r#"{"role":"assistant","content":[{"type":"text","text":"and"}]}"#;
+    // Without the orphan, both messages of the model are one: the first result is in its place then, and
+    // the second a copy of it.
+    let session = [
+        call.to_owned(),
+        result("t9"),
+        more.to_owned(),
+        result("t1"),
+        result("t1"),
+    ];
+    let text = session.join("\n");
+    let repaired = repair_bytes(text.as_bytes(), Strategy::RemoveOrphans).expect("a session");
+    let whole = [call.to_owned(), more.to_owned(), result("t1")].join("\n");
+    assert_eq!(repaired, Some((whole.clone() + "\n").into_bytes()));
+    let again = repair_bytes(whole.as_bytes(), Strategy::RemoveOrphans).expect("a session");
+    assert_eq!(again, None);
+}

@@ -6,8 +6,10 @@
     reason = "a helper that fails is a test that fails"
 )]
 
+mod agents;
 mod common;
 mod damage;
+mod databases;
 mod files;
 mod glued;
 mod mutation;

@@ -109,7 +109,7 @@ fn plant(
             said.insert(to, copy);
             Some(vec![(fault, "planted".to_owned(), Some(id))])
         }
-        Fault::DuplicateToolCallId if format == Format::OpenAiChat => {
+        Fault::DuplicateToolCallId if uses_ids_again(format) => {
             // Only within one message do ids have to differ there.
             let (id, at, _) = pick_call(numbers, said)?;
             if let What::Assistant { calls, .. } = &mut said[at].what {
@@ -150,6 +150,14 @@ fn plant(
     }
 }
 
+/// Whether ids have to differ within one message only.
+fn uses_ids_again(format: Format) -> bool {
+    matches!(
+        format,
+        Format::OpenAiChat | Format::LangChain | Format::Goose | Format::Crush
+    )
+}
+
 /// Where one reply may stand in several entries, the last calls in a row are of one: who has no
 /// result yet may still run.
 fn may_still_run(format: Format, behind: &[Said]) -> bool {
@@ -158,7 +166,12 @@ fn may_still_run(format: Format, behind: &[Said]) -> bool {
     });
     let results = &behind[calls.count()..];
     let is_result = |entry: &Said| matches!(entry.what, What::Result { .. });
-    let splits = [Format::Anthropic, Format::Codex, Format::OpenAiResponses];
+    let splits = [
+        Format::Anthropic,
+        Format::Codex,
+        Format::OpenAiResponses,
+        Format::Goose,
+    ];
     splits.contains(&format) && results.iter().all(is_result)
 }
 
@@ -261,7 +274,7 @@ fn everything(conversations: &[Vec<Said>], name: &str) -> usize {
     for format in Format::ALL {
         for (number, conversation) in conversations.iter().enumerate() {
             let own_ids = with_own_ids(conversation);
-            let conversation = if format == Format::OpenAiChat {
+            let conversation = if uses_ids_again(format) {
                 conversation
             } else {
                 &own_ids

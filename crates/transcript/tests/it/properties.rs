@@ -32,7 +32,7 @@ fn what() -> impl Strategy<Value = What> {
         2 => "[a-z\"\\\\é]{1,6}".prop_map(What::User),
         3 => ("[a-z]{0,3}", prop::collection::vec(call(), 0..3))
             .prop_map(|(text, calls)| What::Assistant { text, calls }),
-        5 => id().prop_map(|call| What::Result { call, text: "ok".to_owned() }),
+        5 => (id(), "ok|no").prop_map(|(call, text)| What::Result { call, text }),
         1 => id().prop_map(|call| What::ResultAndText { call, text: "ok".to_owned() }),
         1 => id().prop_map(|call| What::TextAndResult { call, text: "ok".to_owned() }),
         1 => id().prop_map(|call| What::Result { call, text: STAND_IN.to_owned() }),
@@ -152,12 +152,8 @@ fn check_repair(format: Format, text: &[u8], strategy: Repair) -> Result<(), Tes
     };
     let found = findings(text);
     let Some(repaired) = repaired else {
-        let may_stay = |fault| {
-            strategy == Repair::RemoveOrphans
-                && matches!(fault, Fault::MissingToolResult | Fault::DuplicateToolCallId)
-        };
         prop_assert!(
-            found.iter().all(|found| may_stay(found.fault)),
+            found.iter().all(|found| may_stay(found, strategy)),
             "nothing done about {:?}",
             found
         );
@@ -166,14 +162,15 @@ fn check_repair(format: Format, text: &[u8], strategy: Repair) -> Result<(), Tes
     let left = findings(&repaired);
     let shown = String::from_utf8_lossy(&repaired).into_owned();
     if strategy == Repair::RemoveOrphans {
-        let has_reuse = found
-            .iter()
-            .any(|found| found.fault == Fault::DuplicateToolCallId);
         for found in &left {
-            let may_stay = found.fault == Fault::MissingToolResult
-                || found.fault == Fault::DuplicateToolCallId && has_reuse;
-            prop_assert!(may_stay, "{:?} in\n{}", found, shown);
+            prop_assert!(may_stay(found, strategy), "{:?} in\n{}", found, shown);
         }
+        prop_assert_eq!(
+            lost_results(text, &repaired),
+            Vec::<String>::new(),
+            "{}",
+            shown
+        );
     } else {
         prop_assert_eq!(&left, &Vec::new(), "{}", shown);
         prop_assert_eq!(accepts(format, &shown), Ok(()), "{}", shown);
@@ -181,6 +178,67 @@ fn check_repair(format: Format, text: &[u8], strategy: Repair) -> Result<(), Tes
     let again = repair_bytes(&repaired, strategy).ok().flatten();
     prop_assert_eq!(again, None, "twice:\n{}", shown);
     survived(text, &found, &repaired, strategy)
+}
+
+/// What `remove_orphans` leaves: calls, and results whose call is there.
+fn may_stay(found: &Finding, strategy: Repair) -> bool {
+    strategy == Repair::RemoveOrphans
+        && match found.fault {
+            Fault::InvalidLine | Fault::BrokenParent => false,
+            Fault::OrphanedToolResult => found.description.contains("was compacted away"),
+            _ => true,
+        }
+}
+
+/// What the results in a text say of the calls that are in it, each once; what stands in for a result
+/// says nothing.
+fn said(text: &[u8]) -> HashSet<String> {
+    let lines: Vec<Value> = String::from_utf8_lossy(text)
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let mut calls = HashSet::new();
+    let mut results = Vec::new();
+    let mut open: Vec<&Value> = lines.iter().collect();
+    while let Some(value) = open.pop() {
+        let kind = value["type"].as_str().unwrap_or_default();
+        let named = match kind {
+            "function_call_output" => Some("call_id"),
+            "toolResponse" => Some("id"),
+            _ => None,
+        };
+        let mut keys = ["tool_use_id", "toolCallId", "tool_call_id"]
+            .into_iter()
+            .chain(named);
+        let answers = keys.find_map(|key| value[key].as_str());
+        let calls_as = match kind {
+            "function_call" => &value["call_id"],
+            "tool_call" if value["data"].is_object() => &value["data"]["id"],
+            "tool_use" | "toolCall" | "function" | "toolRequest" | "tool_call" => &value["id"],
+            _ => &Value::Null,
+        };
+        if let Some(id) = answers {
+            let said = ["content", "output", "toolResult"].map(|key| value[key].to_string());
+            results.push((id.to_owned(), said.concat()));
+        }
+        calls.extend(calls_as.as_str().map(str::to_owned));
+        match value {
+            Value::Object(members) => open.extend(members.values()),
+            Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    results.retain(|(id, said)| calls.contains(id) && !said.contains(STAND_IN));
+    results.into_iter().map(|(id, said)| id + &said).collect()
+}
+
+/// What was said before a repair and is not said after it.
+fn lost_results(text: &[u8], repaired: &[u8]) -> Vec<String> {
+    let after = said(repaired);
+    said(text)
+        .into_iter()
+        .filter(|it| !after.contains(it))
+        .collect()
 }
 
 /// Every healthy entry is still there, in order.

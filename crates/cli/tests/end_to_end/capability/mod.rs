@@ -21,6 +21,7 @@ mod once;
 mod operator;
 mod privacy;
 mod repairs;
+mod repairs_left;
 mod screens;
 mod session_tree;
 mod sessions;

@@ -85,6 +85,9 @@ pub(crate) fn header(format: Format) -> Option<String> {
             json!({"timestamp": "t", "type": "session_meta", "payload": {"id": "s1", "cwd": "/"}})
                 .to_string(),
         ),
+        Format::Goose => Some(
+            json!({"working_dir": "/home/user", "description": "", "message_count": 3}).to_string(),
+        ),
         _ => None,
     }
 }
@@ -168,6 +171,9 @@ fn entries(format: Format, said: &Said, parent: Option<&str>) -> Vec<String> {
             items(what).into_iter().map(item).collect()
         }
         (Format::OpenAiChat, what) => vec![envelope(chat(what))],
+        (Format::LangChain, what) => vec![langchain(&said.id, what).to_string()],
+        (Format::Goose, what) => vec![goose(what).to_string()],
+        (Format::Crush, what) => vec![crush(&said.id, what).to_string()],
         (Format::OpenClaw, what) => vec![envelope(openclaw(what))],
         (_, what) => vec![envelope(anthropic(&said.id, what))],
     }
@@ -274,6 +280,103 @@ fn openclaw(what: &What) -> Value {
         }),
         other => anthropic("", other),
     }
+}
+
+/// A message of `LangChain`, in one of the three ways in which they are written down.
+fn langchain(id: &str, what: &What) -> Value {
+    let (kind, class, message) = match what {
+        What::Compacted { .. } => unreachable!("is no message"),
+        What::User(text) => ("human", "HumanMessage", json!({"content": text})),
+        What::Assistant { text, calls } => {
+            let calls: Vec<Value> = calls
+                .iter()
+                .map(|call| json!({"name": call.name, "args": call.arguments, "id": call.id, "type": "tool_call"}))
+                .collect();
+            (
+                "ai",
+                "AIMessage",
+                json!({"content": text, "tool_calls": calls}),
+            )
+        }
+        What::Result { call, text }
+        | What::ResultAndText { call, text }
+        | What::TextAndResult { call, text } => {
+            let message = json!({"content": text, "name": "x", "tool_call_id": call});
+            ("tool", "ToolMessage", message)
+        }
+    };
+    match id.bytes().last().unwrap_or_default() % 3 {
+        0 => json!({"type": kind, "data": message}),
+        1 => {
+            let class = json!(["langchain", "schema", "messages", class]);
+            json!({"lc": 1, "type": "constructor", "id": class, "kwargs": message})
+        }
+        _ => {
+            let mut message = message;
+            message["type"] = json!(kind);
+            message
+        }
+    }
+}
+
+fn goose(what: &What) -> Value {
+    let (role, content) = match what {
+        What::Compacted { .. } => unreachable!("is no message"),
+        What::User(text) => ("user", vec![json!({"type": "text", "text": text})]),
+        What::Assistant { text, calls } => {
+            let mut blocks = Vec::new();
+            if !text.is_empty() || calls.is_empty() {
+                blocks.push(json!({"type": "text", "text": text}));
+            }
+            blocks.extend(calls.iter().map(|call| {
+                let value = json!({"name": call.name, "arguments": call.arguments});
+                let call_of = json!({"status": "success", "value": value});
+                json!({"type": "toolRequest", "id": call.id, "toolCall": call_of})
+            }));
+            ("assistant", blocks)
+        }
+        What::Result { call, text }
+        | What::ResultAndText { call, text }
+        | What::TextAndResult { call, text } => {
+            let value = json!([{"type": "text", "text": text}]);
+            let result = json!({"status": "success", "value": value});
+            let mut blocks =
+                vec![json!({"type": "toolResponse", "id": call, "toolResult": result})];
+            if !matches!(what, What::Result { .. }) {
+                blocks.push(json!({"type": "text", "text": text}));
+            }
+            ("user", blocks)
+        }
+    };
+    json!({"role": role, "created": 1_763_000_000, "content": content})
+}
+
+fn crush(id: &str, what: &What) -> Value {
+    let part = |kind: &str, data: Value| json!({"type": kind, "data": data});
+    let (role, mut parts) = match what {
+        What::Compacted { .. } => unreachable!("is no message"),
+        What::User(text) => ("user", vec![part("text", json!({"text": text}))]),
+        What::Assistant { text, calls } => {
+            let mut parts = Vec::new();
+            if !text.is_empty() {
+                parts.push(part("text", json!({"text": text})));
+            }
+            parts.extend(calls.iter().map(|call| {
+                let input = call.arguments.to_string();
+                let data = json!({"id": call.id, "name": call.name, "input": input, "type": "function", "finished": true});
+                part("tool_call", data)
+            }));
+            ("assistant", parts)
+        }
+        What::Result { call, text }
+        | What::ResultAndText { call, text }
+        | What::TextAndResult { call, text } => {
+            let data = json!({"tool_call_id": call, "name": "", "content": text, "metadata": "", "is_error": false});
+            ("tool", vec![part("tool_result", data)])
+        }
+    };
+    parts.push(part("finish", json!({"reason": "stop", "time": 0})));
+    json!({"id": id, "role": role, "model": null, "created_at": 1_763_000_000, "parts": parts})
 }
 
 /// The real conversations beside the project; none where they are not.

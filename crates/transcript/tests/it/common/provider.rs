@@ -6,13 +6,14 @@
 //! `tool_use` in the turn before; ids are unique. Chat completions: an assistant message with
 //! `tool_calls`, whose ids differ, is followed by one `tool` message for each, before anything else.
 //! Responses: every
-//! output comes behind its call, every call has one output. In Anthropic's turns, results come before
+//! output comes behind its call, every call has one output. `LangChain` sends chat messages; Goose puts
+//! neighbours together and gives calls and results to each other in their order. In Anthropic's turns, results come before
 //! everything else. Calls of the last reply may still run, also when others of them are answered.
 
 use std::collections::{HashMap, HashSet};
 
 use holdfast_transcript::Format;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Whether a provider would take the conversation in these lines; why not, if not.
 pub(crate) fn accepts(format: Format, text: &str) -> Result<(), String> {
@@ -23,6 +24,13 @@ pub(crate) fn accepts(format: Format, text: &str) -> Result<(), String> {
     }
     match format {
         Format::OpenAiChat => chat(&entries),
+        Format::LangChain => chat(&entries.iter().map(from_langchain).collect::<Vec<_>>()),
+        Format::Crush => chat(&entries.iter().flat_map(from_crush).collect::<Vec<_>>()),
+        Format::Goose => {
+            let mut messages = from_goose(&entries);
+            rename(&mut messages);
+            anthropic(&messages.iter().collect::<Vec<_>>())
+        }
         Format::OpenAiResponses => responses(&entries.iter().collect::<Vec<_>>()),
         Format::Codex => {
             let mut items: Vec<&Value> = Vec::new();
@@ -43,6 +51,75 @@ pub(crate) fn accepts(format: Format, text: &str) -> Result<(), String> {
         Format::OpenClaw => branches(&entries, "id", "parentId"),
         Format::ClaudeCode => branches(&entries, "uuid", "parentUuid"),
     }
+}
+
+/// The chat message that `LangChain` makes of one of its own.
+fn from_langchain(entry: &Value) -> Value {
+    let class = entry["id"].as_array().and_then(|path| path.last());
+    let kind = class.unwrap_or(&entry["type"]).as_str().unwrap_or_default();
+    let inner = ["kwargs", "data"]
+        .into_iter()
+        .find(|key| entry[key].is_object());
+    let message = inner.map_or(entry, |key| &entry[key]);
+    match kind {
+        "ai" | "AIMessage" => {
+            let calls = message["tool_calls"].as_array();
+            let calls: Vec<Value> = calls.into_iter().flatten().cloned().collect();
+            if calls.is_empty() {
+                return json!({"role": "assistant"});
+            }
+            json!({"role": "assistant", "tool_calls": calls})
+        }
+        "tool" | "ToolMessage" => json!({"role": "tool", "tool_call_id": message["tool_call_id"]}),
+        _ => json!({"role": "user"}),
+    }
+}
+
+/// The chat messages that Crush makes of one of its own: one for each result.
+fn from_crush(entry: &Value) -> Vec<Value> {
+    let parts = |kind: &'static str| {
+        let parts = entry["parts"].as_array().into_iter().flatten();
+        let parts = parts.filter(move |part| part["type"] == kind);
+        parts.map(|part| &part["data"])
+    };
+    match entry["role"].as_str() {
+        Some("assistant") => {
+            let calls: Vec<Value> = parts("tool_call")
+                .map(|it| json!({"id": it["id"]}))
+                .collect();
+            if calls.is_empty() {
+                return vec![json!({"role": "assistant"})];
+            }
+            vec![json!({"role": "assistant", "tool_calls": calls})]
+        }
+        Some("tool") => parts("tool_result")
+            .map(|it| json!({"role": "tool", "tool_call_id": it["tool_call_id"]}))
+            .collect(),
+        _ => vec![json!({"role": "user"})],
+    }
+}
+
+/// The messages that Goose sends: neighbours of the model are one.
+fn from_goose(entries: &[Value]) -> Vec<Value> {
+    let mut messages: Vec<Value> = Vec::new();
+    for entry in entries.iter().filter(|entry| entry["role"].is_string()) {
+        let blocks = entry["content"].as_array().into_iter().flatten();
+        let blocks: Vec<Value> = blocks
+            .map(|block| match block["type"].as_str() {
+                Some("toolRequest") => json!({"type": "toolCall", "id": block["id"]}),
+                Some("toolResponse") => json!({"type": "tool_result", "tool_use_id": block["id"]}),
+                _ => json!({"type": "text"}),
+            })
+            .collect();
+        match messages.last_mut() {
+            Some(last) if last["role"] == "assistant" && entry["role"] == "assistant" => {
+                let content = last["content"].as_array_mut().expect("a list");
+                content.extend(blocks);
+            }
+            _ => messages.push(json!({"role": entry["role"], "content": blocks})),
+        }
+    }
+    messages
 }
 
 /// Every branch of a tree, from its leaf to the root.
