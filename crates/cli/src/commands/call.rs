@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_contract::clock::new_request_id;
+use holdfast_contract::twice::repeated_member;
 use holdfast_contract::{
     CallHints, ErrorCode, SystemEntropy, ToolCallEnvelope, ToolResultEnvelope,
 };
@@ -247,6 +248,11 @@ fn arguments(source: &str) -> Outcome<Map<String, Value>> {
         Failure::usage(format!("--args is not valid JSON: {error}"))
             .hint("Quote it for the shell: --args '{\"path\": \"README.md\"}', or use @FILE.")
     })?;
+    if let Some(name) = repeated_member(&text, &value) {
+        return Err(Failure::usage(format!(
+            "--args has {name:?} twice in one object"
+        )));
+    }
     match value {
         Value::Object(arguments) => Ok(arguments),
         // No arguments, in the words of some models; the tool's schema says whether that is wrong.
