@@ -55,7 +55,7 @@ pub const METRICS: &[MetricDoc] = &[
         name: "openclaw_tool_circuit_breaker_state",
         kind: "gauge",
         labels: "tool, state",
-        meaning: "1 for the state a breaker is in, 0 for the others.",
+        meaning: "1 for the state a breaker is in, 0 for the others. A tool that has a breaker for each of its hosts shows the worst of them.",
     },
     MetricDoc {
         name: "openclaw_tool_circuit_breaker_transitions_total",

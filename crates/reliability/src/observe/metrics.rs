@@ -4,7 +4,7 @@
 //! than a metrics store can keep them, so everything else is `unknown`.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -20,8 +20,9 @@ use prometheus_client::registry::Registry;
 
 pub use super::metric_table::{METRICS, MetricDoc};
 use super::runs::RunMetrics;
+use super::shut::ShutBreakers;
 use super::{Event, Observer};
-use crate::breaker::{BreakerKey, BreakerTarget, Transition};
+use crate::breaker::{BreakerKey, BreakerTarget, CircuitBreakerState, Transition};
 use crate::call::Call;
 use crate::policy::Mode;
 
@@ -122,6 +123,7 @@ pub struct Metrics {
     cache_size: Family<ScopeLabels, Gauge>,
     ttl_seconds: Family<StateLabels, Gauge<f64, AtomicU64>>,
     breaker_state: Family<StateLabels, Gauge>,
+    shut_breakers: ShutBreakers,
     transitions: Family<TransitionLabels, Counter>,
     blocked: Family<BlockedLabels, Counter>,
     store_errors: Family<OperationLabels, Counter>,
@@ -153,6 +155,7 @@ impl Metrics {
             cache_size: Family::default(),
             ttl_seconds: Family::default(),
             breaker_state: Family::default(),
+            shut_breakers: ShutBreakers::default(),
             transitions: Family::default(),
             blocked: Family::default(),
             store_errors: Family::default(),
@@ -268,32 +271,60 @@ impl Metrics {
     }
 
     fn breaker_changed(&self, key: &BreakerKey, transition: Transition) {
-        // Watching breakers have a context; only real ones are reported.
-        if !key.context().is_empty() {
+        let Some(tool) = self.breaker_label(key) else {
             return;
-        }
-        let tool = match key.target() {
-            BreakerTarget::Tool { name, .. } | BreakerTarget::Part { tool: name, .. } => {
-                self.tool(name)
-            }
-            BreakerTarget::Dependency { name } => self.bounded(&format!("dependency:{name}")),
-            BreakerTarget::Global => "global".to_owned(),
         };
-        for state in key.states_told() {
-            let labels = StateLabels {
-                tool: tool.clone(),
-                state: state.as_str(),
-            };
-            self.breaker_state
-                .get_or_create(&labels)
-                .set(i64::from(*state == transition.to));
-        }
+        self.shut_breakers.set(key, transition.to);
+        self.show_worst(&tool);
         let labels = TransitionLabels {
             tool,
             from_state: transition.from.as_str(),
             to_state: transition.to.as_str(),
         };
         self.transitions.get_or_create(&labels).inc();
+    }
+
+    /// Reports the breakers as their store has them: other processes change them too, and what was
+    /// open before this process started is open still.
+    pub fn set_breakers(&self, all: impl IntoIterator<Item = (BreakerKey, CircuitBreakerState)>) {
+        let all: BTreeMap<_, _> = all.into_iter().collect();
+        let known: Vec<BreakerKey> = all.keys().cloned().collect();
+        let before = self.shut_breakers.replace(all);
+        let keys = known.iter().chain(&before);
+        let tools: BTreeSet<String> = keys.filter_map(|key| self.breaker_label(key)).collect();
+        for tool in &tools {
+            self.show_worst(tool);
+        }
+    }
+
+    /// The gauge of a tool is the worst of its own breaker and of those of its parts: calls are refused
+    /// as long as one of them is open.
+    fn show_worst(&self, tool: &str) {
+        let is_of_tool = |key: &BreakerKey| self.breaker_label(key).as_deref() == Some(tool);
+        let worst = self.shut_breakers.worst(is_of_tool);
+        for state in CircuitBreakerState::ALL {
+            let labels = StateLabels {
+                tool: tool.to_owned(),
+                state: state.as_str(),
+            };
+            self.breaker_state
+                .get_or_create(&labels)
+                .set(i64::from(state == worst));
+        }
+    }
+
+    /// The `tool` label of a breaker. Watching breakers have a context; only real ones are reported.
+    fn breaker_label(&self, key: &BreakerKey) -> Option<String> {
+        if !key.context().is_empty() {
+            return None;
+        }
+        Some(match key.target() {
+            BreakerTarget::Tool { name, .. } | BreakerTarget::Part { tool: name, .. } => {
+                self.tool(name)
+            }
+            BreakerTarget::Dependency { name } => self.bounded(&format!("dependency:{name}")),
+            BreakerTarget::Global => "global".to_owned(),
+        })
     }
 
     fn tool_of(&self, call: &Call) -> String {
@@ -405,7 +436,9 @@ impl Observer for Metrics {
             | Event::Signals { .. }
             | Event::Undelivered { .. }
             | Event::Waits { .. } => {}
-            Event::Circuit { key, transition } => self.breaker_changed(key, *transition),
+            Event::Circuit {
+                key, transition, ..
+            } => self.breaker_changed(key, *transition),
             Event::Degraded { degraded } => {
                 self.store_degraded.set(i64::from(degraded.is_some()));
             }

@@ -14,7 +14,7 @@ use super::{
     WaitTicket,
 };
 use crate::breaker::{
-    BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome,
+    BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome, Told,
 };
 use crate::guard::{Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, TurnKey};
 use crate::idempotency::key::StoredKey;
@@ -141,7 +141,7 @@ impl BreakerStore for UnavailableStore {
         self.refuse()
     }
 
-    fn apply_detached(&self, _: &BreakerKey, _: BreakerOp, _: &BreakerPolicy) {}
+    fn apply_detached(&self, _: &BreakerKey, _: BreakerOp, _: &BreakerPolicy, _: Option<Told>) {}
 
     fn breakers(&self) -> StoreFuture<'_, Vec<(BreakerKey, BreakerState)>> {
         self.refuse()

@@ -81,6 +81,14 @@ async fn tr_13_every_metric_and_transition_is_told() {
         ("HALF_OPEN", "CLOSED"),
     ];
     assert_eq!(moves, expected.map(|(from, to)| (json!(from), json!(to))));
+    for line in harness.log.of("tool_call_circuit_state") {
+        assert_eq!(line["toolName"], "post", "{line}");
+        assert_eq!(line["sessionKey"], "session", "{line}");
+        assert!(
+            line["requestId"].is_string() && line["attempt"].is_u64(),
+            "{line}"
+        );
+    }
     assert_eq!(harness.log.of("tool_call_start").len(), 7);
     assert_eq!(harness.log.of("tool_call_retry").len(), 3);
     assert_eq!(harness.log.of("tool_call_blocked").len(), 1);
