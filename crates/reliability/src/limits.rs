@@ -337,7 +337,7 @@ pub const LIMITS: &[Limit] = &[
     limit(
         "TIMEOUT_GRACE_MS",
         crate::timeout::TIMEOUT_GRACE_MS,
-        "how long after its time limit a tool that does not keep it is cut off",
+        "how long before the end of its time limit a tool is to end by itself; a fifth of a limit below 5 s",
     ),
     Limit {
         name: "REDIS_KEYS_MAX",
