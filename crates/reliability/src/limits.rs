@@ -241,6 +241,16 @@ pub const LIMITS: &[Limit] = &[
         "how often a long-running process forgets what has expired; `holdfast call` does it once after its answer",
     ),
     limit(
+        "STALE_COUNTED_MAX",
+        crate::janitor::STALE_COUNTED_MAX as u64,
+        "records in flight that a sweep looks at for `durable_stale`",
+    ),
+    limit(
+        "REPEATS_REMEMBERED_MAX",
+        crate::observe::repeats::REPEATS_REMEMBERED_MAX as u64,
+        "contents of external calls that are remembered to count repeats; the oldest are forgotten",
+    ),
+    limit(
         "JOURNAL_CALLS_MAX",
         crate::journal::JOURNAL_CALLS_MAX,
         "calls kept for `holdfast explain`; the oldest go first",

@@ -81,6 +81,8 @@ impl<S: Service> Idempotency<S> {
             let guard = ClaimGuard::new(store.clone(), &derived.wish, call, &self.runtime);
             match store.claim(&derived.wish).await {
                 Ok(Claim::Granted { lifeline }) => {
+                    let params = &derived.wish.request.params_digest;
+                    self.runtime.tell(&Event::Claimed { call, params });
                     call.lifeline = lifeline;
                     call.held_claim = HeldClaim::of(&store, &derived.wish, guard.lease());
                     return self.run_claimed(call, guard).await;

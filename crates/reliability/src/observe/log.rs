@@ -331,7 +331,7 @@ impl Observer for JsonLog {
                 .mode(mode),
             // A wait's end says that it was answered from a record, and how long that took; runs have a
             // log of their own.
-            Event::Waits { .. } | Event::Run(_) => return,
+            Event::Claimed { .. } | Event::Waits { .. } | Event::Run(_) => return,
             Event::Undelivered {
                 approval,
                 tool,

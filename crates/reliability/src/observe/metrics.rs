@@ -19,6 +19,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 pub use super::metric_table::{METRICS, MetricDoc};
+use super::repeats::{self, Repeats};
 use super::runs::RunMetrics;
 use super::shut::ShutBreakers;
 use super::{Event, Observer};
@@ -100,6 +101,12 @@ struct BlockedLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct MetLabels {
+    tool: String,
+    met: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OperationLabels {
     operation: &'static str,
 }
@@ -126,6 +133,8 @@ pub struct Metrics {
     shut_breakers: ShutBreakers,
     transitions: Family<TransitionLabels, Counter>,
     blocked: Family<BlockedLabels, Counter>,
+    repeats: Family<MetLabels, Counter>,
+    last_contents: Repeats,
     store_errors: Family<OperationLabels, Counter>,
     store_degraded: Gauge,
     spans: Family<OutcomeLabels, Counter>,
@@ -158,6 +167,8 @@ impl Metrics {
             shut_breakers: ShutBreakers::default(),
             transitions: Family::default(),
             blocked: Family::default(),
+            repeats: Family::default(),
+            last_contents: Repeats::default(),
             store_errors: Family::default(),
             store_degraded: Gauge::default(),
             spans: Family::default(),
@@ -197,6 +208,7 @@ impl Metrics {
             self.transitions
         );
         register!("holdfast_tool_calls_blocked_total", self.blocked);
+        register!("holdfast_tool_repeats_total", self.repeats);
         register!("holdfast_store_errors_total", self.store_errors);
         register!("holdfast_store_degraded", self.store_degraded);
         register!("holdfast_trace_spans_total", self.spans);
@@ -327,6 +339,11 @@ impl Metrics {
         })
     }
 
+    fn count_repeat(&self, call: &Call, met: &'static str) {
+        let tool = self.tool_of(call);
+        self.repeats.get_or_create(&MetLabels { tool, met }).inc();
+    }
+
     fn tool_of(&self, call: &Call) -> String {
         self.tool(&call.envelope.tool_name)
     }
@@ -428,6 +445,14 @@ impl Observer for Metrics {
                     state: state.as_str(),
                 };
                 self.hits.get_or_create(&labels).inc();
+                if repeats::counts(call) {
+                    self.count_repeat(call, "record");
+                }
+            }
+            Event::Claimed { call, params } => {
+                if repeats::counts(call) && self.last_contents.is_repeat(call, params) {
+                    self.count_repeat(call, "nothing");
+                }
             }
             Event::Run(event) => self.runs.observe(&event),
             Event::Start { .. }

@@ -8,6 +8,7 @@ pub mod log;
 mod metric_table;
 pub mod metrics;
 pub mod queued;
+pub mod repeats;
 pub mod runs;
 mod shut;
 
@@ -18,6 +19,7 @@ use holdfast_contract::ToolResultEnvelope;
 use self::runs::RunEvent;
 use crate::breaker::{BreakerKey, Transition};
 use crate::call::Call;
+use crate::canonical::Digest;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::RecordState;
 use crate::policy::Mode;
@@ -68,6 +70,13 @@ pub enum Event<'a> {
         reason_code: &'a str,
         /// Whether it is really retried.
         mode: Mode,
+    },
+    /// A call has a record of its own and is about to run.
+    Claimed {
+        /// The call.
+        call: &'a Call,
+        /// The digest of its arguments.
+        params: &'a Digest,
     },
     /// A duplicate met a record.
     DedupeHit {
