@@ -8,6 +8,7 @@
 
 pub mod approval;
 pub mod audit;
+mod coerce;
 pub mod declare;
 pub mod draft;
 pub mod git;

@@ -132,9 +132,30 @@ impl<S: Service> Guard<S> {
             log.record(call, failure, action, self.runtime.clock.now_ms());
         }
         if call.modes.guard == Mode::Enforce {
+            if advice.wrong_attempts >= config.validation_attempts_max {
+                self.name_field(call, &mut reply).await;
+            }
             apply(call, &mut reply, &advice, config);
         }
         reply
+    }
+
+    /// What goes up names the argument at fault. A call that was refused unseen is looked at for it, and
+    /// ends before anything is claimed or run.
+    async fn name_field(&self, call: &mut Call, reply: &mut Reply) {
+        let Err(failure) = &mut reply.outcome else {
+            return;
+        };
+        if failure.judged != Judged::BlockedByGuard {
+            return;
+        }
+        call.only_from_record = true;
+        let seen = Box::pin(self.inner.call(call)).await;
+        call.only_from_record = false;
+        let besides = seen.outcome.err().and_then(|seen| seen.besides);
+        if let Some(field) = besides.and_then(|besides| besides.field) {
+            failure.besides.get_or_insert_default().field = Some(field);
+        }
     }
 }
 
