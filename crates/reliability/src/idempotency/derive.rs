@@ -28,8 +28,10 @@ pub(super) struct Derived {
 pub(super) enum DerivedKey {
     /// The caller or a hook gave it.
     Given(String),
-    /// It was computed.
+    /// It was computed from the call's place in a run or turn, and its content.
     Computed,
+    /// It was computed from the id of the request alone.
+    Request,
 }
 
 /// The call's key and claim, or `None` when it is not deduplicated.
@@ -61,7 +63,8 @@ fn derive_with(call: &Call, exact: Digest, mode: Mode, runtime: &Runtime) -> Der
     } else {
         exact
     };
-    let source = KeySource::choose(given, hook, identity(call), identifying);
+    let identity = identity(call);
+    let source = KeySource::choose(given, hook, identity, identifying);
     // A caller that names its intents means each of them; only unnamed ones can be echoes.
     let content = match (&source, policy.content_windows) {
         (KeySource::Computed { .. }, Some(windows)) => Some(ContentLookup {
@@ -71,9 +74,10 @@ fn derive_with(call: &Call, exact: Digest, mode: Mode, runtime: &Runtime) -> Der
         }),
         _ => None,
     };
-    let key = match given.or(hook) {
-        Some(key) => DerivedKey::Given(key.to_owned()),
-        None => DerivedKey::Computed,
+    let key = match (given.or(hook), identity) {
+        (Some(key), _) => DerivedKey::Given(key.to_owned()),
+        (None, Identity::Step(..)) => DerivedKey::Computed,
+        (None, Identity::Request(_)) => DerivedKey::Request,
     };
     // A layer that only watches holds nothing up, so there is nothing to begin.
     let waits = call.waits_for_approval() || call.resumes.is_some();

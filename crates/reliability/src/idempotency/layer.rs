@@ -10,7 +10,7 @@ use super::claim_guard::ClaimGuard;
 use super::derive::{Derived, DerivedKey, derive, parts_of};
 use super::ending::ending_of;
 use super::held::HeldClaim;
-use super::key::{KeySource, StoredKey, stored_key};
+use super::key::{Identity, KeySource, StoredKey, stored_key};
 use super::reconcile::Asked;
 use super::record::{RecordState, SharedRecord};
 use super::replay::replay;
@@ -217,8 +217,23 @@ impl<S: Service> Idempotency<S> {
         derived: &mut Derived,
         recorded: Digest,
     ) -> Option<Reply> {
-        let given = match &derived.key {
-            DerivedKey::Given(key) => key,
+        let parts = parts_of(call, call.modes.idempotency);
+        let params = derived.wish.request.params_digest;
+        let (what, own) = match &derived.key {
+            DerivedKey::Given(key) => {
+                let own = format!("{key}\u{0}{params}");
+                (
+                    "idempotency key",
+                    stored_key(&parts, &KeySource::Caller(&own)),
+                )
+            }
+            DerivedKey::Request => {
+                // No request has such an id.
+                let own = format!("{}\u{0}{params}", call.envelope.request_id);
+                let identity = Identity::Request(&own);
+                let source = KeySource::Computed { identity, params };
+                ("request id", stored_key(&parts, &source))
+            }
             // A computed key holds the arguments. What differs does not matter to this tool (the
             // whitespace of a query), so the record is this call's, and the next claim finds it.
             DerivedKey::Computed => {
@@ -228,17 +243,17 @@ impl<S: Service> Idempotency<S> {
             }
         };
         if call.policy.on_key_conflict == OnKeyConflict::Independent {
-            call.explain("the key was used with other arguments; treated as a key of its own");
-            let own = format!("{given}\u{0}{}", derived.wish.request.params_digest);
-            let parts = parts_of(call, call.modes.idempotency);
-            derived.wish.key = stored_key(&parts, &KeySource::Caller(&own));
+            call.explain(format!(
+                "the {what} was used with other arguments; treated as one of its own"
+            ));
+            derived.wish.key = own;
             return None;
         }
         let why = format!(
-            "the idempotency key was used before for a call with other arguments \
+            "the {what} was used before for a call with other arguments \
              (digest {} on record, {} now)",
             short(&recorded.to_string()),
-            short(&derived.wish.request.params_digest.to_string())
+            short(&params.to_string())
         );
         Some(self.block(call, ErrorCode::IdempotencyKeyConflict, &why))
     }
@@ -334,8 +349,9 @@ impl<S: Service> Service for Idempotency<S> {
 
 fn keep_of(call: &Call) -> Keep {
     // A request for a person's answer outlives its process, and others learn by the claim whether
-    // its asker lives.
-    if call.envelope.hints().safety_critical == Some(true) || call.waits_for_approval() {
+    // its asker lives. Who names a call counts on its record, wherever it is asked for again.
+    let is_kept = call.waits_for_approval() || !call.is_unnamed();
+    if call.envelope.hints().safety_critical == Some(true) || is_kept {
         Keep::Durable
     } else {
         call.policy.keep
