@@ -175,6 +175,11 @@ pub const LIMITS: &[Limit] = &[
         "spellings remembered of one failing call",
     ),
     limit(
+        "ANSWERS_KEPT_MAX",
+        crate::guard::ANSWERS_KEPT_MAX as u64,
+        "answers of one turn that are remembered by the ids of their calls; the oldest is forgotten, and its record answers on",
+    ),
+    limit(
         "VALIDATION_TOOLS_KEPT_MAX",
         crate::guard::VALIDATION_TOOLS_KEPT_MAX as u64,
         "tools whose validation attempts are counted in a turn",

@@ -14,6 +14,7 @@ pub mod draft;
 pub mod git;
 pub mod limit_output;
 pub mod limits;
+mod malformed;
 pub mod permit;
 pub mod registry;
 pub mod resolve;

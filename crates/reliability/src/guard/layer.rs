@@ -10,9 +10,10 @@ use holdfast_contract::{ErrorCode, Escalation, ResultOutput, SessionKind, TurnSt
 use serde_json::Value;
 
 use super::hash::Hash64;
+use super::receipt::record_of;
 use super::{
     Advice, Block, BlockCode, CallIdentity, ExitDigest, GuardAction, GuardConfig, GuardStore,
-    Observation, OutputDigest, Sent, TurnKey, Verdict, decorate_error,
+    Observation, OutputDigest, RecordMark, Sent, TurnKey, Verdict, decorate_error,
 };
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::exchange::Exchanged;
@@ -56,15 +57,19 @@ impl<S: Service> Guard<S> {
         turn: &TurnKey,
         identity: &CallIdentity<'_>,
         config: &GuardConfig,
-    ) -> (Verdict, Option<u32>) {
+    ) -> (Verdict, Option<u32>, Vec<RecordMark>) {
         match self.store.check(turn, identity, config).await {
-            Ok(checked) => (checked.verdict, Some(checked.failures_seen)),
+            Ok(checked) => (
+                checked.verdict,
+                Some(checked.failures_seen),
+                checked.superseded,
+            ),
             Err(error) => {
                 self.runtime.tell(&Event::StoreTrouble {
                     what: "guard check",
                     error: &error,
                 });
-                (Verdict::Run, None)
+                (Verdict::Run, None, Vec::new())
             }
         }
     }
@@ -106,6 +111,9 @@ impl<S: Service> Guard<S> {
     ) -> Reply {
         let took_ms = self.runtime.clock.now_ms().saturating_sub(began_ms);
         let observation = observation_of(call, &reply);
+        // What came from a record is the answer of a call that ended long ago.
+        let record = record_of(call).filter(|_| reply.cache.is_none());
+        let identity = &identity.recorded(record);
         let advice = match self
             .store
             .observe(turn, identity, observation, took_ms, config)
@@ -169,7 +177,8 @@ impl<S: Service> Service for Guard<S> {
         let turn = turn_of(call);
         let name = call.envelope.tool_name.clone();
         let identity = call.identity(&name);
-        let (verdict, failures_seen) = self.verdict(&turn, &identity, &config).await;
+        let (verdict, failures_seen, superseded) = self.verdict(&turn, &identity, &config).await;
+        call.superseded = superseded;
         let identity = identity.sent(Sent {
             response: response_of(call),
             failures_seen,
@@ -211,7 +220,7 @@ fn response_of(call: &Call) -> Option<u64> {
 }
 
 /// Sessions of one actor are told apart by their key; a watching guard keeps its own turns.
-fn turn_of(call: &Call) -> TurnKey {
+pub(super) fn turn_of(call: &Call) -> TurnKey {
     let target = &call.envelope.target;
     let prefix = if call.modes.guard == Mode::Shadow {
         "shadow\u{0}"

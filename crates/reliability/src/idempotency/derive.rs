@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use holdfast_contract::DedupeMode;
 
-use super::key::{Identity, KeyParts, KeySource, Scope, content_key, identity_of, stored_key};
+use super::key::{
+    Identity, KeyParts, KeySource, Place, Scope, content_key, identity_of, stored_key,
+};
 use super::record::RecordRequest;
 use super::repeated;
 use super::transition::{ClaimRequest, ContentLookup, Hold, Lifetimes, OnRetriableFailure};
@@ -183,6 +185,12 @@ pub(super) fn parts_of(call: &Call, mode: Mode) -> KeyParts<'_> {
         session: &envelope.target.session_key,
         actor: &envelope.target.actor_id,
     }
+}
+
+/// Whether a call is known by its id within a turn or run. Servers reuse those.
+pub(crate) fn is_known_by_call_id(call: &Call) -> bool {
+    let place = identity(call);
+    call.is_unnamed() && matches!(place, Identity::Step(_, Place::ToolCall(_)))
 }
 
 fn identity(call: &Call) -> Identity<'_> {

@@ -17,11 +17,12 @@ use super::replay::replay;
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::canonical::Digest;
 use crate::config::WhenAway;
+use crate::guard::RecordMark;
 use crate::observe::Event;
 use crate::policy::{Keep, Mode, OnKeyConflict};
 use crate::runtime::Runtime;
 use crate::service::Service;
-use crate::store::{Claim, DedupeStore, StoreError, WaitTicket};
+use crate::store::{Claim, ClearIf, DedupeStore, StoreError, WaitTicket};
 
 /// A duplicate without a deadline of its own waits at most this long for the first call.
 pub const DUPLICATE_WAIT_MS_MAX: u64 = 10 * 60 * 1000;
@@ -111,6 +112,18 @@ impl<S: Service> Idempotency<S> {
                 }
                 Ok(Claim::Ended(record)) => {
                     guard.stand_down();
+                    if is_superseded(call, &record) {
+                        call.explain(
+                            "a call of this turn has changed something since the record was made",
+                        );
+                        // Once is enough: what is there the next time was made meanwhile.
+                        call.superseded.clear();
+                        let cleared = store.clear(&record.key, ClearIf::Unchanged(&record)).await;
+                        if let Err(error) = cleared {
+                            return self.store_failed(call, &error).await;
+                        }
+                        continue;
+                    }
                     if record.state == RecordState::Unknown {
                         match self.reconcile(call, &*store, &record).await {
                             Asked::Answered(reply) => return reply,
@@ -356,6 +369,14 @@ fn keep_of(call: &Call) -> Keep {
     } else {
         call.policy.keep
     }
+}
+
+/// Whether the call's own record answers no more: its id was given to another call of the turn, and
+/// what it saw has changed since. What is in doubt stays in doubt.
+fn is_superseded(call: &Call, record: &SharedRecord) -> bool {
+    call.stored_key == Some(record.key)
+        && matches!(record.state, RecordState::Done | RecordState::Failed)
+        && call.superseded.contains(&RecordMark::of(&record.key))
 }
 
 /// The record of the call with equal content that was joined, if it worked. It answers for whoever

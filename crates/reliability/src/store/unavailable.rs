@@ -16,7 +16,9 @@ use super::{
 use crate::breaker::{
     BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome, Told,
 };
-use crate::guard::{Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, TurnKey};
+use crate::guard::{
+    Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, RecordMark, TurnKey,
+};
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::SharedRecord;
 use crate::idempotency::transition::{ClaimRequest, Finalisation, Refused};
@@ -166,6 +168,10 @@ impl GuardStore for UnavailableStore {
         _: u64,
         _: &'a GuardConfig,
     ) -> StoreFuture<'a, Advice> {
+        self.refuse()
+    }
+
+    fn delivered<'a>(&'a self, _: &'a TurnKey, _: RecordMark) -> StoreFuture<'a, ()> {
         self.refuse()
     }
 

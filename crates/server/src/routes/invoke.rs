@@ -73,7 +73,7 @@ pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
         return error_response(StatusCode::BAD_REQUEST, "invalid_request", &wrong, None);
     }
     match envelope(&server, body, account, key) {
-        Some(envelope) => answer(&server.call(envelope).await),
+        Some(envelope) => answer(&server.call(envelope).await.result),
         None => error_response(
             StatusCode::BAD_REQUEST,
             "invalid_request",

@@ -8,7 +8,7 @@ use holdfast_reliability::breaker::{
     Admission, BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome, Told,
 };
 use holdfast_reliability::guard::{
-    Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, TurnKey,
+    Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, RecordMark, TurnKey,
 };
 use holdfast_reliability::store::StoreFuture;
 use holdfast_reliability::store::memory::{MemoryBreakerStore, MemoryGuardStore};
@@ -119,6 +119,10 @@ impl GuardStore for TurnHandle {
         }
         .boxed()
         .into()
+    }
+
+    fn delivered<'a>(&'a self, turn: &'a TurnKey, record: RecordMark) -> StoreFuture<'a, ()> {
+        self.store.delivered(turn, record)
     }
 
     fn end_turn<'a>(&'a self, turn: &'a TurnKey) -> StoreFuture<'a, ()> {
