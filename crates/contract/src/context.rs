@@ -334,7 +334,7 @@ pub struct CallContext {
     pub idempotency_key: Option<String>,
     /// 1 for the first attempt.
     pub attempt: u32,
-    /// The caller asked for at most this much time; the stack enforces it as well.
+    /// How long this attempt may take. The stack cuts it off a moment later, at the attempt's limit.
     pub time_limit_ms: Option<u64>,
     /// To be handed to child processes.
     pub lifeline: Option<Lifeline>,

@@ -9,7 +9,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+mod near;
 mod read;
+mod whole;
+
+pub use near::meant;
 
 /// Size of one envelope.
 pub const ENVELOPE_BYTES_MAX: usize = 8 * 1024 * 1024;

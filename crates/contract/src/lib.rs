@@ -19,6 +19,7 @@
 //! | [`channel`] | where people are |
 //! | [`clock`] | injected time and randomness |
 //! | [`time`] | wall time as text |
+//! | [`twice`] | members that stand twice in one JSON object |
 //! | [`visible`] | text from outside, every sign of it to be seen |
 //! | [`limit`] | how limits are declared so that they document themselves |
 
@@ -37,6 +38,7 @@ pub mod result;
 pub mod time;
 pub mod tool;
 pub mod trust;
+pub mod twice;
 pub mod visible;
 
 pub use approval::{

@@ -17,6 +17,16 @@ pub struct Limit {
     pub setting: Option<&'static str>,
 }
 
+/// A limit that no setting moves.
+pub const fn limit(name: &'static str, value: u64, meaning: &'static str) -> Limit {
+    Limit {
+        name,
+        value,
+        meaning,
+        setting: None,
+    }
+}
+
 /// The limits of this crate.
 pub const LIMITS: &[Limit] = &[
     Limit {

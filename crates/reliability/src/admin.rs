@@ -5,7 +5,9 @@
 use holdfast_contract::redact::Redactor;
 use serde_json::{Value, json};
 
-use crate::breaker::{BreakerKey, BreakerPolicy, BreakerState, BreakerStore, BreakerTarget};
+use crate::breaker::{
+    BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, BreakerTarget, step,
+};
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{DedupeRecord, SharedRecord};
 use crate::store::{DedupeStore, Listing, RecordFilter, StoreResult, UnreadRecord};
@@ -102,30 +104,112 @@ pub async fn find_record(store: &dyn DedupeStore, key: &str) -> StoreResult<Foun
 }
 
 /// A breaker for eyes. An open one tells its own cooldown; the rest is the standard policy's view.
-pub fn breaker_view(key: &BreakerKey, state: &BreakerState, now_ms: u64) -> Value {
+fn breaker_view(key: &BreakerKey, state: &BreakerState, now_ms: u64) -> Value {
     let snapshot = state.snapshot(&BreakerPolicy::standard(), now_ms);
     let mut value = serde_json::to_value(snapshot).unwrap_or_default();
     value["key"] = json!(key.to_string());
+    value["name"] = json!(key.called(state.names()));
+    if !state.names().is_empty() {
+        value["parts"] = json!(state.names());
+    }
     value
 }
 
-/// All breakers that a name stands for: a breaker's own key, or a tool with the parts of what it reaches.
-pub async fn find_breakers(store: &dyn BreakerStore, name: &str) -> StoreResult<Vec<BreakerKey>> {
-    if let Ok(key) = name.parse::<BreakerKey>() {
-        return Ok(vec![key]);
-    }
-    let known = store.breakers().await?.into_iter().map(|(key, _)| key);
-    let is_of_tool = |key: &BreakerKey| {
-        let tool = match key.target() {
-            BreakerTarget::Tool { name: tool, .. } | BreakerTarget::Part { tool, .. } => Some(tool),
-            BreakerTarget::Dependency { .. } | BreakerTarget::Global => None,
-        };
-        key.context().is_empty() && tool.is_some_and(|tool| tool == name)
-    };
-    Ok(known.filter(is_of_tool).collect())
+/// A breaker that the configuration holds open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldOpen {
+    /// Which one.
+    pub key: BreakerKey,
+    /// Why.
+    pub reason: String,
 }
 
-/// A breaker's own key, or the name of a tool whose breaker is known.
+impl HeldOpen {
+    /// Whether calls that this breaker judges are refused by it.
+    fn is_for(&self, key: &BreakerKey) -> bool {
+        key.context().is_empty() && key.tool_name() == self.key.tool_name()
+    }
+}
+
+/// All breakers for eyes: those that a store knows, and those that the configuration holds open,
+/// whatever the store says of them.
+pub fn breaker_views(
+    known: &[(BreakerKey, BreakerState)],
+    held: &[HeldOpen],
+    now_ms: u64,
+) -> Vec<Value> {
+    let is_held = |key: &BreakerKey| held.iter().any(|it| it.key == *key);
+    let known = known.iter().filter(|(key, _)| !is_held(key));
+    let mut views: Vec<Value> = held
+        .iter()
+        .map(|it| {
+            let mut state = BreakerState::default();
+            let reason = it.reason.clone();
+            let force = BreakerOp::ForceOpen { reason };
+            let _ = step(&mut state, force, &BreakerPolicy::standard(), now_ms);
+            let mut view = breaker_view(&it.key, &state, now_ms);
+            // When that was written nobody knows.
+            view["sinceMs"] = json!(0);
+            view["heldBy"] = json!("configuration");
+            view
+        })
+        .collect();
+    views.extend(known.map(|(key, state)| breaker_view(key, state, now_ms)));
+    views
+}
+
+/// A breaker that a name led to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundBreaker {
+    /// Its key.
+    pub key: BreakerKey,
+    /// What people call it.
+    pub name: String,
+}
+
+impl From<BreakerKey> for FoundBreaker {
+    fn from(key: BreakerKey) -> Self {
+        let name = key.called(&[]);
+        Self { key, name }
+    }
+}
+
+/// The name that stands for every breaker.
+pub const ALL_BREAKERS: &str = "all";
+
+/// All breakers that a name stands for: [`ALL_BREAKERS`], a breaker's own key, a tool with the parts of
+/// what it reaches, or one of those parts as people call it: a host.
+pub async fn find_breakers(store: &dyn BreakerStore, name: &str) -> StoreResult<Vec<FoundBreaker>> {
+    let known = store.breakers().await?.into_iter();
+    let found = |(key, state): (BreakerKey, BreakerState)| FoundBreaker {
+        name: key.called(state.names()),
+        key,
+    };
+    if let Ok(key) = name.parse::<BreakerKey>() {
+        let one = known.map(found).find(|it| it.key == key);
+        return Ok(vec![one.unwrap_or_else(|| key.into())]);
+    }
+    let stands_for = |(key, state): &(BreakerKey, BreakerState)| {
+        let is_named = key.tool_name() == Some(name) || state.names().iter().any(|it| it == name);
+        name == ALL_BREAKERS || (key.context().is_empty() && is_named)
+    };
+    Ok(known.filter(stands_for).map(found).collect())
+}
+
+/// Why a reset would close nothing: what the configuration holds open among these.
+pub fn first_held(found: &[FoundBreaker], held: &[HeldOpen]) -> Option<String> {
+    let mut both = found
+        .iter()
+        .filter_map(|it| Some((it, held.iter().find(|held| held.is_for(&it.key))?)));
+    let (found, held) = both.next()?;
+    let (name, reason) = (&found.name, &held.reason);
+    Some(format!(
+        "the configuration holds the circuit breaker {name} open: {reason}; take its `forcedOpen` out"
+    ))
+}
+
+/// A breaker's own key, or the name of a tool whose breaker is known. A host's name is not taken: a
+/// caller could have given a host the name of a tool.
 pub async fn find_breaker(store: &dyn BreakerStore, name: &str) -> StoreResult<Option<BreakerKey>> {
     if let Ok(key) = name.parse::<BreakerKey>() {
         return Ok(Some(key));
@@ -144,17 +228,38 @@ mod tests {
     use holdfast_contract::SystemClock;
 
     use super::*;
-    use crate::breaker::BreakerOp;
+    use crate::breaker::{Admission, AttemptResult, PART_NAMES_MAX, ProbeId};
     use crate::store::memory::MemoryBreakerStore;
 
+    async fn asked_for(store: &MemoryBreakerStore, key: &BreakerKey, host: &str) {
+        let policy = BreakerPolicy::standard();
+        let prober = ProbeId::new(1);
+        let admit = BreakerOp::Admit { prober };
+        let outcome = store.apply(key, admit, &policy).await.unwrap();
+        let Some(Admission::Pass(permit)) = outcome.admission else {
+            panic!("it is closed");
+        };
+        let record = BreakerOp::Record {
+            permit,
+            result: AttemptResult::Success,
+            part: Some(host.into()),
+        };
+        let _ = store.apply(key, record, &policy).await.unwrap();
+    }
+
+    fn names(found: &[FoundBreaker]) -> Vec<&str> {
+        found.iter().map(|it| it.name.as_str()).collect()
+    }
+
     #[tokio::test]
-    async fn a_tools_name_stands_for_its_parts_too() {
+    async fn tools_and_hosts_stand_for_the_breakers_of_parts() {
         let store = MemoryBreakerStore::new(Arc::new(SystemClock));
+        asked_for(&store, &BreakerKey::part("web_fetch", 3), "docs.rs").await;
+        asked_for(&store, &BreakerKey::part("web_fetch", 18), "b.example").await;
+        asked_for(&store, &BreakerKey::part("web_fetch", 18), "a.example").await;
+        asked_for(&store, &BreakerKey::part("web_search", 3), "docs.rs").await;
         let keys = [
-            BreakerKey::part("web_fetch", 3),
-            BreakerKey::part("web_fetch", 18),
             BreakerKey::tool("web", "web_fetch"),
-            BreakerKey::part("web_search", 3),
             BreakerKey::tool("web", "web_fetch").in_context(BreakerKey::SHADOW),
         ];
         for key in &keys {
@@ -164,11 +269,53 @@ mod tests {
             let _ = store.apply(key, op, &policy).await.unwrap();
         }
         let found = find_breakers(&store, "web_fetch").await.unwrap();
-        let mut expected = keys[..3].to_vec();
-        expected.sort();
-        assert_eq!(found, expected);
-        let one = find_breakers(&store, "part:web_fetch/3").await.unwrap();
-        assert_eq!(one, keys[..1]);
+        let expected = [
+            "web_fetch",
+            "web_fetch (docs.rs)",
+            "web_fetch (a.example, b.example)",
+        ];
+        assert_eq!(names(&found), expected);
+        let found = find_breakers(&store, "b.example").await.unwrap();
+        assert_eq!(names(&found), ["web_fetch (a.example, b.example)"]);
+        let found = find_breakers(&store, "docs.rs").await.unwrap();
+        assert_eq!(
+            names(&found),
+            ["web_fetch (docs.rs)", "web_search (docs.rs)"]
+        );
+        let found = find_breakers(&store, "part:web_fetch/3").await.unwrap();
+        assert_eq!(names(&found), ["web_fetch (docs.rs)"]);
+        assert_eq!(find_breakers(&store, ALL_BREAKERS).await.unwrap().len(), 5);
         assert!(find_breakers(&store, "nothing").await.unwrap().is_empty());
+        assert_eq!(find_breaker(&store, "docs.rs").await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn view_names_few_hosts_and_configuration_outweighs_the_store() {
+        let store = MemoryBreakerStore::new(Arc::new(SystemClock));
+        let part = BreakerKey::part("web_fetch", 18);
+        for host in ["a", "b", "c", "d", "e", "b"] {
+            asked_for(&store, &part, host).await;
+        }
+        let tool = BreakerKey::tool("web", "web_fetch");
+        let held = [HeldOpen {
+            key: tool.clone(),
+            reason: "vendor incident".to_owned(),
+        }];
+        let admit = BreakerOp::Admit {
+            prober: ProbeId::new(1),
+        };
+        let policy = BreakerPolicy::standard();
+        let _ = store.apply(&tool, admit, &policy).await.unwrap();
+        let known = store.breakers().await.unwrap();
+        let views = breaker_views(&known, &held, 1);
+        assert_eq!(views.len(), 2);
+        assert_eq!(views[0]["name"], "web_fetch");
+        assert_eq!(views[0]["state"], "FORCED_OPEN");
+        assert_eq!(views[0]["forcedReason"], "vendor incident");
+        assert_eq!(views[0]["heldBy"], "configuration");
+        assert_eq!(views[0]["wouldAdmit"], false);
+        assert_eq!(views[1]["name"], "web_fetch (b, e, d, c)");
+        assert_eq!(views[1]["key"], "part:web_fetch/18");
+        assert_eq!(views[1]["parts"].as_array().unwrap().len(), PART_NAMES_MAX);
     }
 }

@@ -1,11 +1,9 @@
 //! A call on its way through the stack, and what comes back.
 
 use std::borrow::Cow;
-use std::future::ready;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use futures_util::future::BoxFuture;
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
     CacheHit, CircuitBreakerState, ErrorCode, Escalation, HostRule, Lifeline, Need, Reason,
@@ -16,38 +14,16 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::arguments::CanonicalArguments;
-use crate::guard::{CallIdentity, FailureKind};
+use crate::guard::{CallIdentity, FailureKind, RecordMark};
 use crate::idempotency::HeldClaim;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{Attempts, Execution};
 use crate::policy::{LayerModes, ToolPolicy};
 use crate::retry::Evidence;
 
-/// A call that is entered again from the record of its approval.
-#[derive(Debug, Clone)]
-pub struct Resumes {
-    /// The approval.
-    pub approval: String,
-    /// Who hears that it starts.
-    pub starts: Arc<dyn Starts>,
-}
+mod resumes;
 
-/// Hears that a call which was entered again has its answer and is about to start, and may hold it up
-/// until there is a place for it. Until then it only waits: for a person, or for another that runs.
-pub trait Starts: std::fmt::Debug + Send + Sync {
-    /// Ready when it may start.
-    fn starts(&self) -> BoxFuture<'_, ()>;
-}
-
-/// Starts without waiting.
-#[derive(Debug)]
-pub struct AtOnce;
-
-impl Starts for AtOnce {
-    fn starts(&self) -> BoxFuture<'_, ()> {
-        Box::pin(ready(()))
-    }
-}
+pub use resumes::{AtOnce, Resumes, Starts};
 
 const NOT_STARTED: u8 = 0;
 const RUNNING: u8 = 1;
@@ -168,6 +144,8 @@ pub struct Call {
     pub observed_attempt: Option<u32>,
     /// Nothing may run: the call is answered from a finished record or not at all.
     pub only_from_record: bool,
+    /// Records of its turn that answer no more, as of when it came.
+    pub superseded: Vec<RecordMark>,
     /// Why the call was answered as it was, for `holdfast explain`.
     pub why: Vec<String>,
     /// The arguments as they are compared, from the first who asks to the last.
@@ -210,6 +188,7 @@ impl Call {
             keeps_undo: false,
             only_from_record: false,
             observed_attempt: None,
+            superseded: Vec::new(),
             why: Vec::new(),
             canonical: None,
         }

@@ -17,6 +17,7 @@ use crate::idempotency::record::{AttemptNote, AttemptStatus};
 use crate::retry::{Classified, Evidence, RequestSent, THROTTLED};
 use crate::runtime::Runtime;
 use crate::service::Service;
+use crate::timeout::told_limit_ms;
 
 /// The member of a result's metadata that says how far it is trusted.
 pub const TRUST_FIELD: &str = "trust";
@@ -44,7 +45,8 @@ impl Service for Execute {
             )
             .into();
         };
-        let context = tool_context(call, call.attempt_count() + 1, Some(attempt_limit_ms(call)));
+        let told_ms = told_limit_ms(attempt_limit_ms(call));
+        let context = tool_context(call, call.attempt_count() + 1, Some(told_ms));
         let started_at_ms = self.runtime.clock.now_ms();
         // Noted before it runs: an attempt that is cut off from outside was still made.
         call.attempts.push(AttemptNote {
@@ -101,6 +103,14 @@ pub(crate) fn attempt_limit_ms(call: &Call) -> u64 {
         .hints()
         .timeout_ms
         .map_or(own_ms, |hint_ms| hint_ms.min(own_ms))
+}
+
+/// The limit that a tool kept: the attempt's, where it took all that it was told of it, else one of
+/// its own.
+fn limit_passed_ms(call: &Call, elapsed_ms: u64) -> u64 {
+    let limit_ms = attempt_limit_ms(call);
+    let is_of_attempt = (told_limit_ms(limit_ms)..limit_ms).contains(&elapsed_ms);
+    if is_of_attempt { limit_ms } else { elapsed_ms }
 }
 
 /// What the tool is handed.
@@ -172,7 +182,7 @@ fn failure_of(call: &Call, error: ToolError) -> Failure {
                     ..Besides::default()
                 })
             }),
-            ..timed_out(millis(elapsed))
+            ..timed_out(limit_passed_ms(call, millis(elapsed)))
         },
         ToolError::ExecutionError { message, cause } => from_cause(call, message, &cause),
     }

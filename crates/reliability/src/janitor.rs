@@ -8,13 +8,17 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use crate::idempotency::DedupeStores;
+use crate::idempotency::record::RecordState;
 use crate::observe::Event;
 use crate::observe::metrics::Metrics;
 use crate::runtime::Runtime;
-use crate::store::DedupeStore;
+use crate::store::{DedupeStore, RecordFilter};
 
 /// How often a long-running process sweeps.
 pub const SWEEP_EVERY_MS: u64 = 60_000;
+
+/// Records in flight that are looked at for their leases in one round.
+pub const STALE_COUNTED_MAX: usize = 4096;
 
 /// Sweeps both stores once, and reports what they hold.
 pub async fn sweep(stores: &DedupeStores, runtime: &Runtime, metrics: Option<&Metrics>) {
@@ -40,8 +44,29 @@ async fn sweep_one(
         metrics.set_cache_size(name, size.records);
         if name == "durable" {
             metrics.set_cache_size("durable_inflight", size.in_flight);
+            let stale = match size.in_flight {
+                0 => Some(0),
+                _ => stale(store, runtime).await,
+            };
+            if let Some(stale) = stale {
+                metrics.set_cache_size("durable_stale", stale);
+            }
         }
     }
+}
+
+/// Records in flight whose holder has let its lease end: nobody will finish them, and nobody has asked
+/// for them since.
+async fn stale(store: &dyn DedupeStore, runtime: &Runtime) -> Option<u64> {
+    let filter = RecordFilter {
+        state: Some(RecordState::Inflight),
+        limit: Some(STALE_COUNTED_MAX),
+        ..RecordFilter::default()
+    };
+    let running = store.list(&filter).await.ok()?;
+    let now_ms = runtime.clock.now_ms();
+    let stale = running.iter().filter(|it| it.lease_has_ended(now_ms));
+    Some(stale.count() as u64)
 }
 
 /// Sweeps in the background until it is dropped.

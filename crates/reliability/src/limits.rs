@@ -1,15 +1,12 @@
 //! The limits of this crate, for the reference page.
 
-use holdfast_contract::Limit;
+use holdfast_contract::limit::{Limit, limit};
 
-const fn limit(name: &'static str, value: u64, meaning: &'static str) -> Limit {
-    Limit {
-        name,
-        value,
-        meaning,
-        setting: None,
-    }
-}
+#[cfg(feature = "redis")]
+mod redis;
+
+#[cfg(feature = "redis")]
+pub use redis::REDIS_LIMITS;
 
 /// The table.
 pub const LIMITS: &[Limit] = &[
@@ -22,6 +19,11 @@ pub const LIMITS: &[Limit] = &[
         "PARTS_PER_TOOL_MAX",
         crate::breaker::PARTS_PER_TOOL_MAX as u64,
         "circuit breakers of one tool that reaches many hosts; hosts beyond that share one",
+    ),
+    limit(
+        "PART_NAMES_MAX",
+        crate::breaker::PART_NAMES_MAX as u64,
+        "hosts that a circuit breaker names, the last ones asked",
     ),
     limit(
         "RATE_CALLS_MAX",
@@ -178,6 +180,11 @@ pub const LIMITS: &[Limit] = &[
         "spellings remembered of one failing call",
     ),
     limit(
+        "ANSWERS_KEPT_MAX",
+        crate::guard::ANSWERS_KEPT_MAX as u64,
+        "answers of one turn that are remembered by the ids of their calls; the oldest is forgotten, and its record answers on",
+    ),
+    limit(
         "VALIDATION_TOOLS_KEPT_MAX",
         crate::guard::VALIDATION_TOOLS_KEPT_MAX as u64,
         "tools whose validation attempts are counted in a turn",
@@ -242,6 +249,16 @@ pub const LIMITS: &[Limit] = &[
         "SWEEP_EVERY_MS",
         crate::janitor::SWEEP_EVERY_MS,
         "how often a long-running process forgets what has expired; `holdfast call` does it once after its answer",
+    ),
+    limit(
+        "STALE_COUNTED_MAX",
+        crate::janitor::STALE_COUNTED_MAX as u64,
+        "records in flight that a sweep looks at for `durable_stale`",
+    ),
+    limit(
+        "REPEATS_REMEMBERED_MAX",
+        crate::observe::repeats::REPEATS_REMEMBERED_MAX as u64,
+        "contents of external calls that are remembered to count repeats; the oldest are forgotten",
     ),
     limit(
         "JOURNAL_CALLS_MAX",
@@ -340,7 +357,7 @@ pub const LIMITS: &[Limit] = &[
     limit(
         "TIMEOUT_GRACE_MS",
         crate::timeout::TIMEOUT_GRACE_MS,
-        "how long after its time limit a tool that does not keep it is cut off",
+        "how long before the end of its time limit a tool is to end by itself; a fifth of a limit below 5 s",
     ),
     Limit {
         name: "REDIS_KEYS_MAX",
@@ -402,101 +419,5 @@ pub const LIMITS: &[Limit] = &[
         "PREFIX_BYTES_MAX",
         crate::config::redis::PREFIX_BYTES_MAX as u64,
         "length of the prefix of all keys in Redis",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "SERVER_TIME_AGE_MS_MAX",
-        crate::store::redis::options::SERVER_TIME_AGE_MS_MAX,
-        "how long a measurement of the Redis server's time is believed; without one a claim takes a script",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "SERVER_TIME_DOUBT_MS_MAX",
-        crate::store::redis::options::SERVER_TIME_DOUBT_MS_MAX,
-        "longest measurement of the Redis server's time that is believed",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "AWAY_GRACE_MS",
-        crate::store::redis::options::AWAY_GRACE_MS,
-        "wait for a connection to Redis that broke a moment ago; after that calls are told at once",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "RECONNECT_BACKOFF_MS_MAX",
-        crate::store::redis::options::RECONNECT_BACKOFF_MS_MAX,
-        "longest wait between two attempts to connect to Redis",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "WAITER_POLL_MS_MAX",
-        crate::store::redis::options::WAITER_POLL_MS_MAX,
-        "longest pause between two looks at a record in Redis that is waited for, should a message be lost",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "BREAKER_REFRESH_MS",
-        crate::store::redis::options::BREAKER_REFRESH_MS,
-        "how often a copy of the breakers in Redis is compared, should a message be lost",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "REDIS_STEP_MAX",
-        crate::store::redis::options::REDIS_STEP_MAX as u64,
-        "members of the index in Redis looked at in one step",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "CAP_CHECK_ALWAYS_BELOW",
-        crate::store::redis::options::CAP_CHECK_ALWAYS_BELOW,
-        "a smaller bound of a shard of Redis is kept to the record; a larger one is looked at when half of it is used",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "EVICTION_ROUNDS_MAX",
-        crate::store::redis::options::EVICTION_ROUNDS_MAX as u64,
-        "rounds in which one claim makes room in a full shard of Redis",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "EVICTION_TRIES_MAX",
-        crate::store::redis::options::EVICTION_TRIES_MAX as u64,
-        "rounds in which nothing may go before a full shard of Redis refuses a claim",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "EVICTION_SAMPLE",
-        crate::store::redis::options::EVICTION_SAMPLE as u64,
-        "records of a full shard of Redis that are looked at in one round",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "CLEARED_MARK_MS_MIN",
-        crate::store::redis::options::CLEARED_MARK_MS_MIN,
-        "how long Redis knows, at least, that a record was cleared or flushed, so that its holder does not bring it back",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "WRITE_BACK_MAX",
-        crate::store::redis::options::WRITE_BACK_MAX as u64,
-        "results that wait for a Redis that is away; more are given up, and the lease settles them",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "WRITE_BACK_BYTES_MAX",
-        crate::store::redis::options::WRITE_BACK_BYTES_MAX as u64,
-        "bytes of output that wait for a Redis that is away; beyond that it is only kept that a call was done",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "LAST_WORDS_WAIT_MS_MAX",
-        crate::store::redis::options::LAST_WORDS_WAIT_MS_MAX,
-        "how long `holdfast call` and a server that ends wait for a Redis that is away to take what is to be recorded",
-    ),
-    #[cfg(feature = "redis")]
-    limit(
-        "WRITE_BACK_REFUSALS_MAX",
-        crate::store::redis::options::WRITE_BACK_REFUSALS_MAX as u64,
-        "times that a result is offered to a Redis that answers with an error which does not pass by itself",
     ),
 ];

@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::admin::HeldOpen;
 use crate::breaker::{BreakerKey, BreakerPolicy};
 use crate::canonical::{FieldNames, Whitespace};
 use crate::config::WhenAway;
@@ -175,6 +176,16 @@ pub struct ToolPolicy {
     pub payload_bytes_max: usize,
     /// What becomes of a read-only call while the store is away.
     pub read_only_when_away: WhenAway,
+}
+
+impl ToolPolicy {
+    /// The tool's breaker, where the configuration holds it open.
+    pub fn held_open(&self) -> Option<HeldOpen> {
+        Some(HeldOpen {
+            key: (*self.tool_breaker).clone(),
+            reason: self.breaker.forced_open()?.to_owned(),
+        })
+    }
 }
 
 /// The switches that can be thrown while the process runs.
@@ -388,6 +399,14 @@ impl PolicyTable {
             derive_idempotency: switches.derive_keys(),
             tools: tools.filter(|(_, mode)| *mode != switches.mode()).collect(),
         }
+    }
+
+    /// The breakers that the configuration holds open.
+    pub fn held_open(&self) -> Vec<HeldOpen> {
+        let by_tool = self.by_tool.read();
+        let mut held: Vec<HeldOpen> = by_tool.values().filter_map(|it| it.held_open()).collect();
+        held.sort_by(|a, b| a.key.cmp(&b.key));
+        held
     }
 
     /// The policy of a tool.

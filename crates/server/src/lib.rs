@@ -29,6 +29,7 @@ pub mod front;
 pub mod health;
 pub mod limits;
 pub mod openapi;
+mod receipts;
 mod repeats;
 pub mod respond;
 pub mod routes;

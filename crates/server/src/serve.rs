@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::Patient;
 use crate::limits::{RETRY_AFTER_S, SHUTDOWN_LAST_WORDS_MS_MAX};
+use crate::receipts::Receipts;
 use crate::server::{Entrance, Server, Stage, Taken};
 
 /// How often the end of the last requests is looked for.
@@ -168,11 +169,17 @@ impl Connection {
         let local = stream.local_addr().ok();
         let settings = &server.settings;
         let stream = TokioIo::new(Patient::new(stream, settings.write_stall_time));
+        let receipts = Receipts::default();
+        let of_connection = receipts.clone();
         let service = service_fn(move |request: hyper::Request<Incoming>| {
             let mut entrance = entrance.clone();
+            let receipts = of_connection.clone();
             async move {
+                // Whoever asks for more has read the answer before.
+                receipts.delivered().await;
                 let mut request: Request = request.map(Body::new);
                 request.extensions_mut().insert(Taken(local));
+                request.extensions_mut().insert(receipts);
                 Ok::<_, Infallible>(entrance.respond(request, peer).await)
             }
         });
@@ -192,13 +199,16 @@ impl Connection {
             }
             .fuse()
         );
-        loop {
+        let in_good_order = loop {
             tokio::select! {
                 // What is wrong with a connection was told to its client, or can not be.
-                _ = connection.as_mut() => break,
+                ended = connection.as_mut() => break ended.is_ok(),
                 () = told.as_mut() => connection.as_mut().graceful_shutdown(),
-                _ = stage.wait_for(|stage| *stage >= Stage::Gone) => break,
+                _ = stage.wait_for(|stage| *stage >= Stage::Gone) => break false,
             }
+        };
+        if in_good_order {
+            receipts.delivered().await;
         }
         server.http.connections.dec();
     }

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::Router;
 use axum::extract::Request;
 use axum::response::Response;
-use holdfast_contract::{ToolCallEnvelope, ToolResultEnvelope};
+use holdfast_contract::ToolCallEnvelope;
 use holdfast_reliability::observe::http::HttpMetrics;
 use holdfast_reliability::observe::metrics::Metrics;
 use holdfast_reliability::store::StoreResult;
 use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::audit::AuditLog;
-use holdfast_toolbox::stack::{Stores, ToolStack};
+use holdfast_toolbox::stack::{Answered, Stores, ToolStack};
 use holdfast_toolbox::tools::peer::{self, Peer as Origin};
 use holdfast_undo::UndoStore;
 use http::StatusCode;
@@ -227,7 +227,7 @@ impl Server {
 
     /// Answers a call. A client that goes away drops this future, and with it the call; a server
     /// that has to end cancels it. Both leave its record in a defined state.
-    pub(crate) async fn call(&self, mut envelope: ToolCallEnvelope) -> ToolResultEnvelope {
+    pub(crate) async fn call(&self, mut envelope: ToolCallEnvelope) -> Answered {
         let target = &mut envelope.target;
         if target.workspace_id.is_none() {
             // Keys and turns of one directory are not those of another.
@@ -236,7 +236,7 @@ impl Server {
         let cancelled = self.has_come_to(Stage::Cancelling);
         // The stack is one large future. In a box of its own it is not moved from hand to hand, and
         // requests that never call a tool do not carry its room.
-        Box::pin(self.stack.call_until(envelope, cancelled)).await
+        Box::pin(self.stack.answer_until(envelope, cancelled)).await
     }
 
     /// Goes on with the model's runs that were left unfinished; says with how many.

@@ -8,11 +8,13 @@
 
 pub mod approval;
 pub mod audit;
+mod coerce;
 pub mod declare;
 pub mod draft;
 pub mod git;
 pub mod limit_output;
 pub mod limits;
+mod malformed;
 pub mod permit;
 pub mod registry;
 pub mod resolve;

@@ -7,10 +7,11 @@ use holdfast_reliability::call::{Call, Failure, Judged, Reply};
 use holdfast_reliability::guard::FailureKind;
 use holdfast_reliability::service::Service;
 
+use crate::coerce::fitted;
 use crate::registry::Registry;
 use crate::tools::{has_alias, normalise_arguments};
 
-/// Finds the tool, and gives its arguments their own names.
+/// Finds the tool, and gives its arguments their own names and types.
 pub struct Resolve<S> {
     inner: S,
     registry: Arc<Registry>,
@@ -54,6 +55,11 @@ impl<S: Service> Service for Resolve<S> {
         }
         if has_alias(found.tool.name(), &call.envelope.payload.params) {
             normalise_arguments(found.tool.name(), call.params_mut());
+        }
+        // Before anybody judges by them: what is asked about is what runs.
+        if let Some(fitted) = fitted(&call.envelope.payload.params, &found.schema) {
+            call.explain("arguments were given the types that the tool's schema wants");
+            *call.params_mut() = fitted;
         }
         self.inner.call(call).await
     }

@@ -7,11 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::future::{Either, pending, select};
-use holdfast_contract::redact::Redactor;
-use holdfast_contract::{
-    EnvelopeError, ErrorCode, Reason, ResultError, SessionContext, Status, Tool, ToolCallEnvelope,
-    ToolResultEnvelope, TurnStand,
-};
+use holdfast_contract::{Reason, SessionContext, Tool, ToolCallEnvelope, ToolResultEnvelope};
 use holdfast_reliability::breaker::{Breaker, BreakerStore};
 use holdfast_reliability::call::{Call, Entry, Resumes, Starts};
 use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
@@ -19,7 +15,7 @@ use holdfast_reliability::deadline::{self, Deadline};
 use holdfast_reliability::exchange::Exchanged;
 use holdfast_reliability::execute::Execute;
 use holdfast_reliability::guard::attribution_log::AttributionLog;
-use holdfast_reliability::guard::{Guard, GuardConfig, GuardStore};
+use holdfast_reliability::guard::{Guard, GuardConfig, GuardStore, Receipt};
 use holdfast_reliability::hooks::{AdmitHooks, Hooks, ObservingHooks};
 use holdfast_reliability::idempotency::{DedupeStores, Idempotency};
 use holdfast_reliability::observe::Event;
@@ -37,6 +33,7 @@ use holdfast_undo::UndoStore;
 use crate::approval::{Approval, Approvals, Approve};
 use crate::git::{GitKeeper, KeepGit};
 use crate::limit_output::{OutputConfig, limit_output};
+use crate::malformed::malformed;
 use crate::permit::{PermissionConfig, Permissions, Permit, could_run};
 use crate::registry::{RegisterError, Registry};
 use crate::resolve::Resolve;
@@ -159,7 +156,27 @@ pub struct ToolStack {
     output: OutputConfig,
     trust: Option<Arc<TrustBook>>,
     approvals: Option<Arc<Approvals>>,
+    turns: Arc<dyn GuardStore>,
     service: Box<Layers>,
+}
+
+/// An answer on its way out.
+pub struct Answered {
+    /// The answer.
+    pub result: ToolResultEnvelope,
+    /// Says that the answer has arrived, where that matters: until it does, the record of the call
+    /// answers for it, whatever the turn changes meanwhile.
+    pub receipt: Option<Receipt>,
+}
+
+impl Answered {
+    /// Whoever called has it.
+    async fn handed_over(self) -> ToolResultEnvelope {
+        if let Some(receipt) = self.receipt {
+            receipt.delivered().await;
+        }
+        self.result
+    }
 }
 
 /// The type of the list below, outermost first. Written out, so that a call is one future inside
@@ -272,6 +289,7 @@ impl ToolStack {
             output: parts.output,
             trust: parts.trust,
             approvals: parts.approvals,
+            turns: parts.stores.turns,
             service,
         })
     }
@@ -363,7 +381,10 @@ impl ToolStack {
         cancelled: impl Future<Output = ()>,
     ) -> ToolResultEnvelope {
         match ToolCallEnvelope::parse(envelope) {
-            Ok(envelope) => self.call_checked(envelope, cancelled).await,
+            Ok(envelope) => {
+                let answered = self.go(self.admitted(envelope), cancelled).await;
+                answered.handed_over().await
+            }
             Err(error) => malformed(&error, &self.runtime.redactor),
         }
     }
@@ -376,9 +397,23 @@ impl ToolStack {
         envelope: ToolCallEnvelope,
         cancelled: impl Future<Output = ()>,
     ) -> ToolResultEnvelope {
+        let answered = self.answer_until(envelope, cancelled).await;
+        answered.handed_over().await
+    }
+
+    /// As [`Self::call_until`], for a door whose answer can be lost on its way: it says by the receipt
+    /// that the answer has arrived.
+    pub async fn answer_until(
+        &self,
+        envelope: ToolCallEnvelope,
+        cancelled: impl Future<Output = ()>,
+    ) -> Answered {
         match envelope.check() {
-            Ok(()) => self.call_checked(envelope, cancelled).await,
-            Err(error) => malformed(&error, &self.runtime.redactor),
+            Ok(()) => self.go(self.admitted(envelope), cancelled).await,
+            Err(error) => Answered {
+                result: malformed(&error, &self.runtime.redactor),
+                receipt: None,
+            },
         }
     }
 
@@ -391,7 +426,7 @@ impl ToolStack {
         let text = "the model wished for it in prose, so it may be meant otherwise";
         let reason = Reason::new(GUESSED, &*call.envelope.tool_name, text);
         call.concerns.push(reason);
-        self.go(call, pending()).await
+        self.go(call, pending()).await.handed_over().await
     }
 
     /// Answers a call that was captured when it asked for approval and whose process is gone. It is
@@ -416,15 +451,8 @@ impl ToolStack {
         let asked = captured.reasons.iter();
         let concerns = asked.filter(|reason| is_concern(&reason.code));
         call.concerns = concerns.cloned().collect();
-        self.go(call, cancelled).await
-    }
-
-    async fn call_checked(
-        &self,
-        envelope: ToolCallEnvelope,
-        cancelled: impl Future<Output = ()>,
-    ) -> ToolResultEnvelope {
-        self.go(self.admitted(envelope), cancelled).await
+        // Its caller is gone, so the answer has arrived nowhere.
+        self.go(call, cancelled).await.result
     }
 
     fn admitted(&self, mut envelope: ToolCallEnvelope) -> Call {
@@ -441,7 +469,7 @@ impl ToolStack {
         Call::new(envelope, policy, modes, session, now_ms)
     }
 
-    async fn go(&self, mut call: Call, cancelled: impl Future<Output = ()>) -> ToolResultEnvelope {
+    async fn go(&self, mut call: Call, cancelled: impl Future<Output = ()>) -> Answered {
         self.runtime.tell(&Event::Start { call: &call });
         let cancelled = pin!(cancelled);
         let answered = match select(pin!(self.service.call(&mut call)), cancelled).await {
@@ -455,7 +483,8 @@ impl ToolStack {
             call: &call,
             result: &result,
         });
-        result
+        let receipt = Receipt::of(&call, &self.turns, &self.runtime);
+        Answered { result, receipt }
     }
 }
 
@@ -464,34 +493,4 @@ fn check_guard(guard: &GuardConfig) -> Result<(), Vec<ConfigProblem>> {
         let path = format!("guard.{}", problem.field);
         vec![ConfigProblem::new(path, problem.reason)]
     })
-}
-
-/// A malformed envelope is answered at once: no attempt, no record, no retry.
-fn malformed(error: &EnvelopeError, redactor: &Redactor) -> ToolResultEnvelope {
-    let code = ErrorCode::InvalidEnvelope;
-    ToolResultEnvelope {
-        request_id: error.request_id.clone().unwrap_or_default(),
-        status: Status::Error,
-        from_cache: false,
-        cache: None,
-        tool_name: error.tool_name.clone().unwrap_or_default(),
-        duration_ms: 0,
-        attempts: 0,
-        output: None,
-        error: Some(ResultError {
-            code: code.as_str().to_owned(),
-            message: redactor
-                .redact_text(&format!("invalid envelope: {error}"))
-                .into_owned(),
-            retriable: false,
-            terminal: true,
-            breaker_state: None,
-            hint: Some(code.doc().next.to_owned()),
-            retry_after_ms: None,
-            escalation: None,
-            details: None,
-            turn: TurnStand::GoesOn,
-        }),
-        retried_by: Vec::new(),
-    }
 }

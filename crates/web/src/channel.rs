@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::client::{Time, failed, retry_after_ms};
 use crate::gateway::GatewayClient;
-use crate::limits::WEB_TIMEOUT_MS;
+use crate::limits::WEB_REQUEST_MS_MAX;
 
 /// Characters of one message; what chat services commonly take.
 const CHANNEL_MESSAGE_CHARS_MAX: usize = 2_000;
@@ -59,7 +59,7 @@ impl HttpChannel {
         let client = holdfast_client::builder()
             // What the model client may speak was not meant for others.
             .http1_only()
-            .timeout(Duration::from_millis(WEB_TIMEOUT_MS))
+            .timeout(Duration::from_millis(WEB_REQUEST_MS_MAX))
             .no_proxy()
             .build()
             .map_err(|error| format!("the HTTP client can not be built: {error}"))?;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Page, Reach, WebClient};
 use crate::config::WebConfig;
-use crate::limits::{WEB_TEXT_CHARS_MAX, WEB_TIMEOUT_MS};
+use crate::limits::{WEB_REQUEST_MS_MAX, WEB_TEXT_CHARS_MAX, WEB_TIMEOUT_MS};
 use crate::names::Checked;
 use crate::page;
 
@@ -41,7 +41,7 @@ impl WebFetchTool {
         checked: Checked,
     ) -> Result<Self, String> {
         let reach = Reach::Public(config.allowed()?);
-        let timeout = Duration::from_millis(WEB_TIMEOUT_MS);
+        let timeout = Duration::from_millis(WEB_REQUEST_MS_MAX);
         let client = WebClient::with_names(reach, timeout, clock, checked);
         let most = config.fetch_chars_max.unwrap_or(WEB_TEXT_CHARS_MAX);
         Ok(Self {

@@ -6,8 +6,11 @@ use holdfast_contract::Limit;
 pub const WEB_BODY_BYTES_MAX: usize = 5 * 1024 * 1024;
 /// Redirects that are followed.
 pub const WEB_REDIRECTS_MAX: usize = 5;
-/// One fetch, redirects and all.
-pub const WEB_TIMEOUT_MS: u64 = 30_000;
+/// One fetch, redirects and all, unless `timeoutMs` says so. Two of them and the longest wait in
+/// between fit into the 30 s within which a call is retried.
+pub const WEB_TIMEOUT_MS: u64 = 13_000;
+/// One request of a fetch, whatever is configured.
+pub const WEB_REQUEST_MS_MAX: u64 = 30_000;
 /// Text of a page in an answer.
 pub const WEB_TEXT_CHARS_MAX: usize = 50_000;
 /// Elements inside elements of a page.
@@ -63,7 +66,12 @@ pub const LIMITS: &[Limit] = &[
     limit(
         "WEB_TIMEOUT_MS",
         WEB_TIMEOUT_MS,
-        "time of one fetch or search, redirects and all",
+        "time of one fetch or search, redirects and all, unless `timeoutMs` says so",
+    ),
+    limit(
+        "WEB_REQUEST_MS_MAX",
+        WEB_REQUEST_MS_MAX,
+        "time of one request of a fetch, a search or a webhook, whatever is configured",
     ),
     limit(
         "WEB_TEXT_CHARS_MAX",
@@ -141,3 +149,17 @@ pub const LIMITS: &[Limit] = &[
         "time of one call of a gateway's tool",
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use holdfast_reliability::retry::RetryPolicy;
+
+    use super::WEB_TIMEOUT_MS;
+
+    #[test]
+    fn two_fetches_and_the_wait_between_them_fit_into_the_retry_deadline() {
+        let policy = RetryPolicy::standard();
+        let two_ms = 2 * WEB_TIMEOUT_MS + policy.max_retry_delay_ms();
+        assert!(two_ms <= policy.max_elapsed_ms(), "{two_ms} ms");
+    }
+}

@@ -17,7 +17,7 @@ use crate::config::SearchConfig;
 use crate::gateway::GatewayClient;
 use crate::limits::{
     SEARCH_CACHE_MS, SEARCH_CACHED_MAX, SEARCH_QUERY_CHARS_MAX, SEARCH_RESULTS_MAX,
-    SEARCH_TEXT_CHARS_MAX, WEB_TIMEOUT_MS,
+    SEARCH_TEXT_CHARS_MAX, WEB_REQUEST_MS_MAX, WEB_TIMEOUT_MS,
 };
 
 /// Results unless asked for otherwise.
@@ -96,7 +96,8 @@ pub fn provider(
     }
     // An administrator named the address, so it may be private. Queries and keys go there and nowhere else.
     let reach = Reach::Origin(url.clone());
-    let client = WebClient::new(reach, Duration::from_millis(WEB_TIMEOUT_MS), clock.clone());
+    let most = Duration::from_millis(WEB_REQUEST_MS_MAX);
+    let client = WebClient::new(reach, most, clock.clone());
     Ok(Arc::new(JsonServer {
         name,
         client,

@@ -58,7 +58,7 @@ pub(crate) struct DedupeArgs {
     holdfast breaker list\n  \
     holdfast breaker force-open web_fetch --reason 'the proxy is down until noon'\n  \
     holdfast breaker reset web_fetch\n\n\
-    A tool's name stands for its breaker, also before its first call.\n\
+    A tool's name stands for its breaker, also before its first call, and for those of its hosts.\n\
     Exit codes: 0 done, 1 there is no such breaker, 2 bad usage.")]
 pub(crate) struct BreakerArgs {
     #[command(flatten)]
@@ -119,7 +119,7 @@ pub(crate) enum BreakerCommand {
     List,
     /// Close a breaker at once.
     Reset {
-        /// The breaker's key, or a tool's name, or `all`.
+        /// The name of a tool or of a host, or the breaker's key, or `all`.
         key: String,
     },
     /// Hold a breaker open until it is reset.

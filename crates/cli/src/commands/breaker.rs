@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use holdfast_reliability::admin;
+use holdfast_reliability::admin::{self, ALL_BREAKERS, FoundBreaker, HeldOpen};
 use holdfast_reliability::breaker::{
     BreakerKey, BreakerOp, BreakerPolicy, BreakerSnapshot, BreakerStore,
 };
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::app::{App, runtime};
@@ -33,32 +34,40 @@ fn policy() -> BreakerPolicy {
 }
 
 async fn list(app: &App, store: &dyn BreakerStore, json: bool) -> Outcome<()> {
-    let breakers = store.breakers().await?;
+    let known = store.breakers().await?;
     let now_ms = app.clock.now_ms();
+    let views = admin::breaker_views(&known, &held_open(app), now_ms);
     if json {
-        let list: Vec<Value> = breakers
-            .iter()
-            .map(|(key, state)| admin::breaker_view(key, state, now_ms))
-            .collect();
-        output::json(&list);
-        return Ok(());
+        output::json(&views);
+    } else {
+        show(&views, now_ms);
     }
-    let known = breakers
-        .iter()
-        .map(|(key, state)| (key.to_string(), state.snapshot(&policy(), now_ms)));
-    show(known.collect(), now_ms);
     Ok(())
 }
 
+/// What the configuration holds open.
+fn held_open(app: &App) -> Vec<HeldOpen> {
+    let tools = app.config.tools();
+    let policies = tools
+        .iter()
+        .map(|tool| app.config.reliability.policy_for(&**tool));
+    // A setting that can not be was told when the configuration was read.
+    let held = policies.filter_map(|policy| policy.ok()?.held_open());
+    held.collect()
+}
+
 /// The breakers as a table.
-pub(super) fn show(breakers: Vec<(String, BreakerSnapshot)>, now_ms: u64) {
-    if breakers.is_empty() {
+pub(super) fn show(views: &[Value], now_ms: u64) {
+    if views.is_empty() {
         output::line("No breakers: no tool has been called yet.");
         return;
     }
-    let rows = breakers.into_iter().map(|(key, snapshot)| {
-        vec![
-            key,
+    let rows = views.iter().filter_map(|view| {
+        let snapshot = BreakerSnapshot::deserialize(view).ok()?;
+        // A server of an earlier version says no name.
+        let name = view["name"].as_str().or(view["key"].as_str())?;
+        Some(vec![
+            name.to_owned(),
             snapshot.state.to_string(),
             format!("{} of {}", snapshot.failures, snapshot.calls),
             snapshot.consecutive_failures.to_string(),
@@ -68,33 +77,27 @@ pub(super) fn show(breakers: Vec<(String, BreakerSnapshot)>, now_ms: u64) {
                 since_ms => output::ago(since_ms, now_ms),
             },
             snapshot.forced_reason.unwrap_or_default(),
-        ]
+        ])
     });
     let header = ["breaker", "state", "failed", "in a row", "since", "reason"];
     output::line(&output::table(&header, rows));
 }
 
-async fn reset(app: &App, store: &dyn BreakerStore, key: &str, json: bool) -> Outcome<()> {
-    let keys: Vec<BreakerKey> = if key == "all" {
-        store
-            .breakers()
-            .await?
-            .into_iter()
-            .map(|(key, _)| key)
-            .collect()
-    } else {
-        // A tool's name closes the breakers of its parts too.
-        let found = admin::find_breakers(store, key).await?;
+async fn reset(app: &App, store: &dyn BreakerStore, name: &str, json: bool) -> Outcome<()> {
+    // A tool's name closes the breakers of its parts too.
+    let mut found = admin::find_breakers(store, name).await?;
+    if name != ALL_BREAKERS {
         if found.is_empty() {
-            vec![find(app, store, key).await?]
-        } else {
-            found
+            found.push(find(app, store, name).await?.into());
         }
-    };
-    for key in &keys {
-        let _ = store.apply(key, BreakerOp::Reset, &policy()).await?;
+        if let Some(held) = admin::first_held(&found, &held_open(app)) {
+            return Err(Failure::failed(held));
+        }
     }
-    tell("reset", &names(&keys), json);
+    for it in &found {
+        let _ = store.apply(&it.key, BreakerOp::Reset, &policy()).await?;
+    }
+    tell("reset", &found, json);
     Ok(())
 }
 
@@ -109,24 +112,32 @@ async fn force_open(
     let _ = store
         .apply(&key, BreakerOp::ForceOpen { reason }, &policy())
         .await?;
-    tell("forcedOpen", &names(&[key]), json);
+    tell("forcedOpen", &[key.into()], json);
     Ok(())
 }
 
-fn names(keys: &[BreakerKey]) -> Vec<String> {
-    keys.iter().map(ToString::to_string).collect()
+fn tell(what: &str, found: &[FoundBreaker], json: bool) {
+    if json {
+        let keys: Vec<String> = found.iter().map(|it| it.key.to_string()).collect();
+        output::json(&json!({what: keys}));
+    } else {
+        let names: Vec<String> = found.iter().map(|it| it.name.clone()).collect();
+        say(what, &names);
+    }
 }
 
-pub(super) fn tell(what: &str, names: &[String], json: bool) {
-    if json {
-        output::json(&json!({what: names}));
+/// Says what was done, by the names that people use.
+pub(super) fn say(what: &str, names: &[String]) {
+    let word = if what == "reset" {
+        "closed"
     } else {
-        let word = if what == "reset" {
-            "closed"
-        } else {
-            "held open"
-        };
-        output::line(&format!("{} {word}.", names.join(", ")));
+        "held open"
+    };
+    if names.is_empty() {
+        output::line("No breakers: no tool has been called yet.");
+    } else {
+        let names = output::harmless_line(&names.join(", "));
+        output::line(&format!("{names} {word}."));
     }
 }
 

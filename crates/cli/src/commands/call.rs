@@ -2,15 +2,17 @@
 
 mod words;
 
-use std::io::{IsTerminal, Read};
+use std::io::{IsTerminal, Read, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_contract::clock::new_request_id;
+use holdfast_contract::twice::repeated_member;
 use holdfast_contract::{
     CallHints, ErrorCode, SystemEntropy, ToolCallEnvelope, ToolResultEnvelope,
 };
+use holdfast_toolbox::stack::Answered;
 use holdfast_toolbox::tools::exec;
 use serde_json::{Map, Value};
 use tokio::signal::unix::{SignalKind, signal};
@@ -39,7 +41,10 @@ pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
     let runtime = runtime()?;
     let running = app.stack(&args.workspace)?;
     let input = input(app, args, source.unwrap_or_default(), &running)?;
-    let mut result = runtime.block_on(answer(&running, input))?;
+    let Answered {
+        mut result,
+        receipt,
+    } = runtime.block_on(answer(&running, input))?;
     if runtime.block_on(running.written_back()) > 0 {
         say_unrecorded(&mut result);
     }
@@ -50,6 +55,11 @@ pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
         output::json(&result);
     } else {
         print(&result);
+    }
+    if let Some(receipt) = receipt
+        && std::io::stdout().flush().is_ok()
+    {
+        runtime.block_on(receipt.delivered());
     }
     // The answer is out before anything else: a slow collector must not hold it back.
     running.finish();
@@ -127,7 +137,7 @@ enum Input {
 
 /// Answers, or stops when the person presses Ctrl-C or the system asks us to end: the call is
 /// then dropped like one whose caller went away, so that its record says what is known.
-async fn answer(running: &Running, input: Input) -> Outcome<ToolResultEnvelope> {
+async fn answer(running: &Running, input: Input) -> Outcome<Answered> {
     let unheard =
         |error: std::io::Error| Failure::failed(format!("signals can not be listened to: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(unheard)?;
@@ -140,8 +150,12 @@ async fn answer(running: &Running, input: Input) -> Outcome<ToolResultEnvelope> 
     };
     let answered = async {
         match input {
-            Input::Built(envelope) => running.stack.call_until(*envelope, cancelled).await,
-            Input::Foreign(bytes) => running.stack.call_bytes_until(&bytes, cancelled).await,
+            Input::Built(envelope) => running.stack.answer_until(*envelope, cancelled).await,
+            // It can not be read, so nothing of it is kept.
+            Input::Foreign(bytes) => Answered {
+                result: running.stack.call_bytes_until(&bytes, cancelled).await,
+                receipt: None,
+            },
         }
     };
     tokio::pin!(answered);
@@ -247,6 +261,11 @@ fn arguments(source: &str) -> Outcome<Map<String, Value>> {
         Failure::usage(format!("--args is not valid JSON: {error}"))
             .hint("Quote it for the shell: --args '{\"path\": \"README.md\"}', or use @FILE.")
     })?;
+    if let Some(name) = repeated_member(&text, &value) {
+        return Err(Failure::usage(format!(
+            "--args has {name:?} twice in one object"
+        )));
+    }
     match value {
         Value::Object(arguments) => Ok(arguments),
         // No arguments, in the words of some models; the tool's schema says whether that is wrong.

@@ -139,6 +139,8 @@ fn limits() -> String {
         holdfast_intent::limits::LIMITS,
         holdfast_judge::limits::LIMITS,
         holdfast_reliability::limits::LIMITS,
+        #[cfg(feature = "redis")]
+        holdfast_reliability::limits::REDIS_LIMITS,
         holdfast_toolbox::limits::LIMITS,
         holdfast_undo::limits::LIMITS,
         holdfast_memory::limits::LIMITS,

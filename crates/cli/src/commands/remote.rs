@@ -3,11 +3,9 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use holdfast_reliability::breaker::BreakerSnapshot;
 use holdfast_server::client::{Client, ClientError};
 use holdfast_server::routes::admin::{BREAKERS, PATH, RECORDS};
 use holdfast_server::running::Running;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::app::{App, runtime};
@@ -110,24 +108,28 @@ pub(super) fn breaker(
                 output::json(&answer["breakers"]);
             } else {
                 let breakers = answer["breakers"].as_array().map_or(&[][..], Vec::as_slice);
-                let known = breakers.iter().filter_map(|value| {
-                    let key = value["key"].as_str()?.to_owned();
-                    Some((key, BreakerSnapshot::deserialize(value).ok()?))
-                });
-                super::breaker::show(known.collect(), app.clock.now_ms());
+                super::breaker::show(breakers, app.clock.now_ms());
             }
         }
         BreakerCommand::Reset { key } => {
             let answer = remote.act(&json!({"action": "reset", "breaker": key}))?;
-            super::breaker::tell("reset", &names(&answer["reset"]), json);
+            tell("reset", &answer, json);
         }
         BreakerCommand::ForceOpen { key, reason } => {
             let action = json!({"action": "force-open", "breaker": key, "reason": reason});
             let answer = remote.act(&action)?;
-            super::breaker::tell("forcedOpen", &names(&answer["forcedOpen"]), json);
+            tell("forcedOpen", &answer, json);
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn tell(what: &str, answer: &Value, json: bool) {
+    if json {
+        output::json(&json!({what: answer[what]}));
+    } else {
+        super::breaker::say(what, &names(&answer["names"]));
+    }
 }
 
 fn names(list: &Value) -> Vec<String> {

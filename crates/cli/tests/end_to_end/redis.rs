@@ -133,6 +133,12 @@ fn two_machines_one_effect_and_everything_else_is_shared() {
     assert_eq!(alone.json(&["dedupe", "import", path], here)["known"], 2);
     assert_eq!(alone.json(&pay("order-17"), here)["fromCache"], true);
 
+    // A call that was named is found wherever it is asked for again, one that only reads too.
+    let args = r#"{"path": "ledger"}"#;
+    let read = ["call", "read", "--key", "look", "--args", args];
+    assert_eq!(one.json(&read, here)["fromCache"], false);
+    assert_eq!(two.json(&read, here)["fromCache"], true);
+
     // The password is nowhere to be seen.
     for args in [
         &["config", "show"][..],

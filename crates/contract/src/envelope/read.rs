@@ -7,11 +7,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::near;
+use super::whole::{Whole, whole_number};
 use super::{
     ATTEMPTS_MAX, BreakerHint, CONTRACT_VERSION, CallHints, Control, DedupeMode,
     ENVELOPE_BYTES_MAX, EnvelopeError, IDEMPOTENCY_KEY_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_VERSION,
     Payload, REQUEST_TAGS_MAX, RetryBudget, Target, ToolCallEnvelope, ToolStep, Trace, Transport,
 };
+
+/// As much of a name that nobody knows is told.
+const TOLD_CHARS_MAX: usize = 64;
 
 /// What is wrong, before it is known whose envelope it is.
 struct Problem {
@@ -40,6 +45,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ToolCallEnvelope, EnvelopeError> {
     }
     let value = serde_json::from_slice(bytes)
         .map_err(|error| whole(format!("is not valid JSON: {error}")))?;
+    if let Some(name) = crate::twice::repeated_member(bytes, &value) {
+        return Err(whole(format!("has `{name}` twice in one object")));
+    }
     from_value(value)
 }
 
@@ -68,18 +76,38 @@ pub(super) fn check(envelope: &ToolCallEnvelope) -> Result<(), EnvelopeError> {
 /// An object being read, and where it stands in the envelope.
 struct Object {
     path: &'static str,
+    /// The names of its fields.
+    known: &'static [&'static str],
     fields: Map<String, Value>,
 }
 
 impl Object {
-    fn new(path: &'static str, value: Value) -> Read<Self> {
+    fn new(path: &'static str, known: &'static [&'static str], value: Value) -> Read<Self> {
         match value {
-            Value::Object(fields) => Ok(Self { path, fields }),
+            Value::Object(fields) => Ok(Self {
+                path,
+                known,
+                fields,
+            }),
             other => problem(
                 if path.is_empty() { "envelope" } else { path },
                 format!("has to be an object, not {}", kind_of(&other)),
             ),
         }
+    }
+
+    /// What is left is not ours, and may be: an envelope can be extended. A field that is nearly one
+    /// of ours was meant to be it, and would be passed over in silence.
+    fn finish(&self) -> Read<()> {
+        let left = self.fields.iter().filter(|(_, value)| !value.is_null());
+        for (name, _) in left {
+            if let Some(meant) = near::meant(name, self.known) {
+                let reason = format!("is not a field of the envelope; did you mean `{meant}`?");
+                let name: String = name.chars().take(TOLD_CHARS_MAX).collect();
+                return problem(self.path_of(&name), reason);
+            }
+        }
+        Ok(())
     }
 
     fn path_of(&self, field: &str) -> String {
@@ -107,6 +135,10 @@ impl Object {
             self.path_of(field),
             format!("has to be {wanted}, not {}", kind_of(got)),
         )
+    }
+
+    fn object(&mut self, field: &'static str, known: &'static [&'static str]) -> Read<Self> {
+        Self::new(field, known, self.required(field)?)
     }
 
     fn text(&mut self, field: &str) -> Read<String> {
@@ -167,43 +199,6 @@ impl Object {
     }
 }
 
-/// Digits of the largest number that is held.
-const DIGITS_HELD: usize = 20;
-
-/// A whole number that is not negative.
-enum Whole {
-    Held(u64),
-    /// More than 64 bits hold.
-    Beyond,
-}
-
-/// A JavaScript caller may write 5.0 or 1e3, and JSON has no largest number. Read by its digits: a float
-/// would take neighbours for one.
-fn whole_number(value: &Value) -> Option<Whole> {
-    let text = value.as_number()?.to_string();
-    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
-    let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{}{after}", before.trim_start_matches('-'));
-    let significant = digits.trim_start_matches('0').trim_end_matches('0');
-    if significant.is_empty() {
-        return Some(Whole::Held(0));
-    }
-    if before.starts_with('-') {
-        return None;
-    }
-    let Ok(exponent) = exponent.parse::<i32>() else {
-        return (!exponent.starts_with('-')).then_some(Whole::Beyond);
-    };
-    let trailing = digits.len() - digits.trim_end_matches('0').len();
-    let zeros = i64::try_from(trailing).ok()? - i64::try_from(after.len()).ok()?;
-    let zeros = usize::try_from(zeros + i64::from(exponent)).ok()?;
-    if significant.len().saturating_add(zeros) > DIGITS_HELD {
-        return Some(Whole::Beyond);
-    }
-    let number = format!("{significant}{}", "0".repeat(zeros)).parse();
-    Some(number.map_or(Whole::Beyond, Whole::Held))
-}
-
 fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -216,7 +211,7 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 fn read_envelope(value: Value) -> Read<ToolCallEnvelope> {
-    let mut top = Object::new("", value)?;
+    let mut top = Object::new("", &near::TOP, value)?;
     // The version first: with another version, every other complaint would be about nothing.
     let contract_version = top.text("contractVersion")?;
     if contract_version != CONTRACT_VERSION {
@@ -225,28 +220,30 @@ fn read_envelope(value: Value) -> Read<ToolCallEnvelope> {
             format!("has to be \"{CONTRACT_VERSION}\", not {contract_version:?}"),
         );
     }
-    Ok(ToolCallEnvelope {
+    let envelope = ToolCallEnvelope {
         contract_version,
         request_id: top.text("requestId")?,
         tool_call_id: top.optional_text("toolCallId")?,
         tool_name: top.text("toolName")?,
         tool_namespace: top.text("toolNamespace")?,
-        target: read_target(Object::new("target", top.required("target")?)?)?,
-        payload: read_payload(Object::new("payload", top.required("payload")?)?)?,
-        transport: read_transport(Object::new("transport", top.required("transport")?)?)?,
+        target: read_target(top.object("target", &near::TARGET)?)?,
+        payload: read_payload(top.object("payload", &near::PAYLOAD)?)?,
+        transport: read_transport(top.object("transport", &near::TRANSPORT)?)?,
         control: match top.take("control") {
-            Some(value) => read_control(Object::new("control", value)?)?,
+            Some(value) => read_control(Object::new("control", &near::CONTROL, value)?)?,
             None => Control::default(),
         },
         trace: match top.take("trace") {
-            Some(value) => read_trace(Object::new("trace", value)?)?,
+            Some(value) => read_trace(Object::new("trace", &near::TRACE, value)?)?,
             None => Trace::default(),
         },
-    })
+    };
+    top.finish()?;
+    Ok(envelope)
 }
 
 fn read_target(mut object: Object) -> Read<Target> {
-    Ok(Target {
+    let target = Target {
         agent_id: object.optional_text("agentId")?,
         session_key: object.text("sessionKey")?,
         actor_id: object.text("actorId")?,
@@ -256,7 +253,9 @@ fn read_target(mut object: Object) -> Read<Target> {
         run_id: object.optional_text("runId")?,
         turn_id: object.optional_text("turnId")?,
         model_id: object.optional_text("modelId")?,
-    })
+    };
+    object.finish()?;
+    Ok(target)
 }
 
 fn read_payload(mut object: Object) -> Read<Payload> {
@@ -275,33 +274,39 @@ fn read_payload(mut object: Object) -> Read<Payload> {
         Some(params @ Value::Object(_)) => params,
         Some(other) => return object.wrong("params", "an object", &other),
     };
-    Ok(Payload {
+    let payload = Payload {
         version,
         params,
         idempotency_key: object.optional_text("idempotencyKey")?,
         call_hints: match object.take("callHints") {
-            Some(value) => Some(read_hints(Object::new("payload.callHints", value)?)?),
+            Some(value) => {
+                let hints = Object::new("payload.callHints", &near::CALL_HINTS, value)?;
+                Some(read_hints(hints)?)
+            }
             None => None,
         },
         tool_step: match object.take("toolStep") {
             Some(value) => {
-                let mut step = Object::new("payload.toolStep", value)?;
-                Some(ToolStep {
-                    iteration: step.number("iteration")?,
-                    index: step.number("index")?,
-                })
+                let mut step = Object::new("payload.toolStep", &near::TOOL_STEP, value)?;
+                let (iteration, index) = (step.number("iteration")?, step.number("index")?);
+                step.finish()?;
+                Some(ToolStep { iteration, index })
             }
             None => None,
         },
-    })
+    };
+    object.finish()?;
+    Ok(payload)
 }
 
 fn read_hints(mut object: Object) -> Read<CallHints> {
-    Ok(CallHints {
+    let hints = CallHints {
         safety_critical: object.optional_flag("safetyCritical")?,
         expected_retry_safe: object.optional_flag("expectedRetrySafe")?,
         timeout_ms: object.optional_bound("timeoutMs")?,
-    })
+    };
+    object.finish()?;
+    Ok(hints)
 }
 
 fn read_transport(mut object: Object) -> Read<Transport> {
@@ -329,13 +334,17 @@ fn read_transport(mut object: Object) -> Read<Transport> {
             );
         }
     };
-    let mut budget = Object::new("transport.retryBudget", object.required("retryBudget")?)?;
+    let budget = object.required("retryBudget")?;
+    let mut budget = Object::new("transport.retryBudget", &near::RETRY_BUDGET, budget)?;
     let max_attempts = budget.bound("maxAttempts")?;
+    let max_elapsed_ms = budget.bound("maxElapsedMs")?;
+    budget.finish()?;
+    object.finish()?;
     Ok(Transport {
         dedupe_mode,
         retry_budget: RetryBudget {
             max_attempts: u32::try_from(max_attempts).unwrap_or(u32::MAX),
-            max_elapsed_ms: budget.bound("maxElapsedMs")?,
+            max_elapsed_ms,
         },
         circuit_breaker_hint,
     })
@@ -355,11 +364,13 @@ fn read_control(mut object: Object) -> Read<Control> {
         }
         Some(other) => return object.wrong("requestTags", "a list of strings", &other),
     }
-    Ok(Control {
+    let control = Control {
         deadline_at_ms: object.optional_bound("deadlineAtMs")?,
         request_tags,
         from_hook: object.optional_text("fromHook")?,
-    })
+    };
+    object.finish()?;
+    Ok(control)
 }
 
 fn read_trace(mut object: Object) -> Read<Trace> {
@@ -377,10 +388,12 @@ fn read_trace(mut object: Object) -> Read<Trace> {
         }
         Some(other) => return object.wrong("baggage", "an object of strings", &other),
     };
-    Ok(Trace {
+    let trace = Trace {
         traceparent: object.optional_text("traceparent")?,
         baggage,
-    })
+    };
+    object.finish()?;
+    Ok(trace)
 }
 
 fn check_values(envelope: &ToolCallEnvelope) -> Read<()> {

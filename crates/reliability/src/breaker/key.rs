@@ -3,7 +3,6 @@
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
-use holdfast_contract::CircuitBreakerState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -121,12 +120,29 @@ impl BreakerKey {
         &self.context
     }
 
-    /// The states that are told as metrics. Of one among many that callers choose by their arguments
-    /// there are none: what becomes of each is in the log.
-    pub fn states_told(&self) -> &'static [CircuitBreakerState] {
-        match self.target {
-            BreakerTarget::Part { .. } => &[],
-            _ => &CircuitBreakerState::ALL,
+    /// The breaker as people call it: a tool by its name, one of its parts with the hosts that share
+    /// it, as `web_fetch (docs.rs)`. What has no such name is called by its key.
+    pub fn called(&self, hosts: &[String]) -> String {
+        let name = match &self.target {
+            BreakerTarget::Tool { name, .. } => name.clone(),
+            BreakerTarget::Part { tool, place } if hosts.is_empty() => {
+                format!("{tool} (part {place})")
+            }
+            BreakerTarget::Part { tool, .. } => format!("{tool} ({})", hosts.join(", ")),
+            BreakerTarget::Dependency { .. } | BreakerTarget::Global => return self.to_string(),
+        };
+        if self.context.is_empty() {
+            name
+        } else {
+            format!("{}@{name}", self.context)
+        }
+    }
+
+    /// The tool that it belongs to.
+    pub fn tool_name(&self) -> Option<&str> {
+        match &self.target {
+            BreakerTarget::Tool { name: tool, .. } | BreakerTarget::Part { tool, .. } => Some(tool),
+            BreakerTarget::Dependency { .. } | BreakerTarget::Global => None,
         }
     }
 
@@ -285,6 +301,19 @@ mod tests {
             BreakerKey::tool("ns", "näme\n").in_context("a@b"),
             "a%40b@tool:ns/näme%0A",
         );
+    }
+
+    #[test]
+    fn people_call_a_breaker_by_tool_and_hosts() {
+        let hosts = ["docs.rs".to_owned(), "crates.io".to_owned()];
+        let part = BreakerKey::part("web_fetch", 18);
+        assert_eq!(part.called(&hosts), "web_fetch (docs.rs, crates.io)");
+        assert_eq!(part.called(&[]), "web_fetch (part 18)");
+        let tool = BreakerKey::tool("holdfast.tools", "exec");
+        assert_eq!(tool.called(&[]), "exec");
+        assert_eq!(tool.in_context("shadow").called(&[]), "shadow@exec");
+        let dependency = BreakerKey::dependency("stripe");
+        assert_eq!(dependency.called(&[]), "dependency:stripe");
     }
 
     #[test]

@@ -30,7 +30,7 @@
 //!     else {
 //!         panic!("a closed breaker lets everything pass");
 //!     };
-//!     let failed = BreakerOp::Record { permit, result: AttemptResult::Failure };
+//!     let failed = BreakerOp::Record { permit, result: AttemptResult::Failure, part: None };
 //!     step(&mut state, failed, &policy, 1_000);
 //! }
 //! assert_eq!(state.circuit(), CircuitBreakerState::Open);
@@ -62,8 +62,8 @@ pub use key::{BreakerKey, BreakerKeyError, BreakerTarget};
 pub use layer::{Breaker, CUT_OFF_COUNTS_AFTER_MS, FORCED_OPEN_RETRY_AFTER_MS, PARTS_PER_TOOL_MAX};
 pub use policy::{BreakerOverrides, BreakerPolicy};
 pub use snapshot::BreakerSnapshot;
-pub use state::{BreakerState, Permit, ProbeId};
+pub use state::{BreakerState, PART_NAMES_MAX, Permit, ProbeId};
 pub use step::{
     Admission, AttemptResult, BreakerOp, NO_REASON, StepOutcome, Transition, TransitionReason, step,
 };
-pub use store::{BREAKERS_MAX, BreakerStore};
+pub use store::{BREAKERS_MAX, BreakerStore, Told};

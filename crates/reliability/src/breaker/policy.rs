@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::step::REASON_CHARS_MAX;
 use crate::policy_check::{InvalidPolicy, PolicyCheck};
 
 /// Longest duration that can be configured anywhere in the breaker.
@@ -45,6 +46,10 @@ pub struct BreakerOverrides {
     /// After this time without a result a probe's place is given to another caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_lease_ms: Option<u64>,
+    /// Refuse every call for this reason, as long as it stands here. An empty text takes back what
+    /// is set for all tools or for the tool's class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forced_open: Option<String>,
 }
 
 /// When a breaker opens and closes. A value of this type has been checked.
@@ -73,6 +78,8 @@ pub struct BreakerPolicy {
     half_open_max_probes: u32,
     close_after_successes: u32,
     probe_lease_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forced_open: Option<String>,
 }
 
 impl BreakerPolicy {
@@ -88,6 +95,7 @@ impl BreakerPolicy {
             half_open_max_probes: 1,
             close_after_successes: 2,
             probe_lease_ms: 60_000,
+            forced_open: None,
         }
     }
 
@@ -127,6 +135,12 @@ impl BreakerPolicy {
                 .close_after_successes
                 .unwrap_or(self.close_after_successes),
             probe_lease_ms: changes.probe_lease_ms.unwrap_or(self.probe_lease_ms),
+            forced_open: changes
+                .forced_open
+                .as_ref()
+                .or(self.forced_open.as_ref())
+                .filter(|reason| !reason.trim().is_empty())
+                .cloned(),
         }
         .checked()
     }
@@ -185,6 +199,11 @@ impl BreakerPolicy {
             1..=WINDOW_CALLS_MAX,
         );
         check.within("probeLeaseMs", self.probe_lease_ms, 1..=DURATION_MS_MAX);
+        let reason = self.forced_open.as_deref().unwrap_or_default();
+        if reason.chars().count() > REASON_CHARS_MAX {
+            let problem = format!("must have at most {REASON_CHARS_MAX} characters");
+            check.problem("forcedOpen", problem);
+        }
         check.finish(self)
     }
 
@@ -231,6 +250,11 @@ impl BreakerPolicy {
     /// After this time without a result a probe's place is given to another caller.
     pub fn probe_lease_ms(&self) -> u64 {
         self.probe_lease_ms
+    }
+
+    /// Why the configuration holds the breaker open, if it does.
+    pub fn forced_open(&self) -> Option<&str> {
+        self.forced_open.as_deref()
     }
 
     /// Outcomes worth keeping: neither opening rule looks further back than this.
@@ -311,6 +335,27 @@ mod tests {
         check(r#"{"halfOpenMaxProbes": 17}"#, "halfOpenMaxProbes");
         check(r#"{"closeAfterSuccesses": 0}"#, "closeAfterSuccesses");
         check(r#"{"probeLeaseMs": 0}"#, "probeLeaseMs");
+        let long = format!(r#"{{"forcedOpen": "{}"}}"#, "x".repeat(257));
+        check(&long, "forcedOpen");
+    }
+
+    #[test]
+    fn nearest_reason_holds_it_open_and_empty_reason_takes_it_back() {
+        let with = |policy: &BreakerPolicy, reason: Option<&str>| {
+            let changes = BreakerOverrides {
+                forced_open: reason.map(str::to_owned),
+                ..BreakerOverrides::default()
+            };
+            policy.with(&changes).unwrap()
+        };
+        let for_class = with(&BreakerPolicy::mutating(), Some("vendor incident"));
+        assert_eq!(for_class.forced_open(), Some("vendor incident"));
+        assert_eq!(
+            with(&for_class, None).forced_open(),
+            Some("vendor incident")
+        );
+        assert_eq!(with(&for_class, Some("ours")).forced_open(), Some("ours"));
+        assert_eq!(with(&for_class, Some("")).forced_open(), None);
     }
 
     #[test]

@@ -9,6 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::policy::BreakerPolicy;
 use super::window::Window;
 
+/// Names kept of a breaker that stands for one of a tool's parts: the hosts that were asked last.
+pub const PART_NAMES_MAX: usize = 4;
+
+/// A longer name is not kept. The name of a host is never longer.
+const PART_NAME_BYTES_MAX: usize = 255;
+
 /// Names one attempt among all processes that share the breaker.
 ///
 /// The caller draws it at random; two attempts with the same id would be taken for one. It is
@@ -96,6 +102,9 @@ pub struct BreakerState {
     pub(super) phase: Phase,
     #[serde(rename = "outcomes")]
     pub(super) window: Window,
+    /// What people call the part of a tool that it stands for, the last one asked first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) names: Vec<String>,
 }
 
 /// The state with what belongs to it, so that an open breaker can not hold probes.
@@ -153,6 +162,22 @@ impl BreakerState {
             Phase::HalfOpen { .. } => CircuitBreakerState::HalfOpen,
             Phase::ForcedOpen { .. } => CircuitBreakerState::ForcedOpen,
         }
+    }
+
+    /// What people call the part of a tool that this breaker stands for: the hosts that share it,
+    /// the last one asked first.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Keeps the name of the part that an attempt was for.
+    pub(super) fn remember(&mut self, name: &str) {
+        if name.len() > PART_NAME_BYTES_MAX || self.names.first().is_some_and(|it| it == name) {
+            return;
+        }
+        self.names.retain(|known| known != name);
+        self.names.insert(0, name.to_owned());
+        self.names.truncate(PART_NAMES_MAX);
     }
 
     /// Pulls every time from the future back to now; says whether there were any.

@@ -3,6 +3,8 @@
 //! Each operation has a function of its own. All of them work on a state whose times do not lie
 //! in the future, which [`step`] sees to before anything else.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use holdfast_contract::CircuitBreakerState;
@@ -11,7 +13,7 @@ use super::policy::BreakerPolicy;
 use super::state::{BreakerState, Gate, Permit, PermitKind, Phase, Probe, ProbeId};
 
 /// Most characters kept of the reason somebody gives for forcing a breaker open.
-const REASON_CHARS_MAX: usize = 256;
+pub(super) const REASON_CHARS_MAX: usize = 256;
 
 /// The reason of those who hold a breaker open and give none.
 pub const NO_REASON: &str = "by an operator";
@@ -30,6 +32,8 @@ pub enum BreakerOp {
         permit: Permit,
         /// How it ended.
         result: AttemptResult,
+        /// What people call the part of the tool that it was for.
+        part: Option<Arc<str>>,
     },
     /// Somebody shuts the breaker until it is reset.
     ForceOpen {
@@ -158,7 +162,18 @@ pub fn step(
     let rewound = state.rewind(now_ms);
     let mut outcome = match op {
         BreakerOp::Admit { prober } => admit(state, prober, policy, now_ms),
-        BreakerOp::Record { permit, result } => record(state, permit, result, policy, now_ms),
+        BreakerOp::Record {
+            permit,
+            result,
+            part,
+        } => {
+            let outcome = record(state, permit, result, policy, now_ms);
+            // A name alone is not worth a write.
+            if let Some(part) = part.filter(|_| outcome.changed) {
+                state.remember(&part);
+            }
+            outcome
+        }
         BreakerOp::ForceOpen { reason } => force_open(state, &reason, now_ms),
         BreakerOp::Reset => reset(state, now_ms),
     };

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::answers::RecordMark;
 use super::hash::{Hash64, Hash128};
 use super::rounds::Sent;
 use super::text::NAME_CHARS_MAX;
@@ -30,6 +31,8 @@ pub struct CallIdentity<'a> {
     /// not be refused for the old one.
     pub(super) form: Hash64,
     pub(super) sent: Sent,
+    /// The record that would answer for it, where its id may come again for another call.
+    pub(super) record: Option<RecordMark>,
 }
 
 impl<'a> CallIdentity<'a> {
@@ -67,7 +70,15 @@ impl<'a> CallIdentity<'a> {
             call,
             form,
             sent: Sent::default(),
+            record: None,
         }
+    }
+
+    /// The same call, with the record that it has made.
+    #[must_use]
+    pub(super) fn recorded(mut self, record: Option<RecordMark>) -> Self {
+        self.record = record;
+        self
     }
 
     /// The same call, with what its host knows of the response it came in.
@@ -127,6 +138,7 @@ impl KeptIdentity {
             call: self.call,
             form: self.form,
             sent: self.sent,
+            record: None,
         }
     }
 }

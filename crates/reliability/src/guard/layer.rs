@@ -10,9 +10,10 @@ use holdfast_contract::{ErrorCode, Escalation, ResultOutput, SessionKind, TurnSt
 use serde_json::Value;
 
 use super::hash::Hash64;
+use super::receipt::record_of;
 use super::{
     Advice, Block, BlockCode, CallIdentity, ExitDigest, GuardAction, GuardConfig, GuardStore,
-    Observation, OutputDigest, Sent, TurnKey, Verdict, decorate_error,
+    Observation, OutputDigest, RecordMark, Sent, TurnKey, Verdict, decorate_error,
 };
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::exchange::Exchanged;
@@ -56,15 +57,19 @@ impl<S: Service> Guard<S> {
         turn: &TurnKey,
         identity: &CallIdentity<'_>,
         config: &GuardConfig,
-    ) -> (Verdict, Option<u32>) {
+    ) -> (Verdict, Option<u32>, Vec<RecordMark>) {
         match self.store.check(turn, identity, config).await {
-            Ok(checked) => (checked.verdict, Some(checked.failures_seen)),
+            Ok(checked) => (
+                checked.verdict,
+                Some(checked.failures_seen),
+                checked.superseded,
+            ),
             Err(error) => {
                 self.runtime.tell(&Event::StoreTrouble {
                     what: "guard check",
                     error: &error,
                 });
-                (Verdict::Run, None)
+                (Verdict::Run, None, Vec::new())
             }
         }
     }
@@ -106,6 +111,9 @@ impl<S: Service> Guard<S> {
     ) -> Reply {
         let took_ms = self.runtime.clock.now_ms().saturating_sub(began_ms);
         let observation = observation_of(call, &reply);
+        // What came from a record is the answer of a call that ended long ago.
+        let record = record_of(call).filter(|_| reply.cache.is_none());
+        let identity = &identity.recorded(record);
         let advice = match self
             .store
             .observe(turn, identity, observation, took_ms, config)
@@ -132,9 +140,30 @@ impl<S: Service> Guard<S> {
             log.record(call, failure, action, self.runtime.clock.now_ms());
         }
         if call.modes.guard == Mode::Enforce {
+            if advice.wrong_attempts >= config.validation_attempts_max {
+                self.name_field(call, &mut reply).await;
+            }
             apply(call, &mut reply, &advice, config);
         }
         reply
+    }
+
+    /// What goes up names the argument at fault. A call that was refused unseen is looked at for it, and
+    /// ends before anything is claimed or run.
+    async fn name_field(&self, call: &mut Call, reply: &mut Reply) {
+        let Err(failure) = &mut reply.outcome else {
+            return;
+        };
+        if failure.judged != Judged::BlockedByGuard {
+            return;
+        }
+        call.only_from_record = true;
+        let seen = Box::pin(self.inner.call(call)).await;
+        call.only_from_record = false;
+        let besides = seen.outcome.err().and_then(|seen| seen.besides);
+        if let Some(field) = besides.and_then(|besides| besides.field) {
+            failure.besides.get_or_insert_default().field = Some(field);
+        }
     }
 }
 
@@ -156,7 +185,8 @@ impl<S: Service> Service for Guard<S> {
             at_ms: Some(began_ms),
         };
         let identity = identity.sent(sent);
-        let (verdict, failures_seen) = self.verdict(&turn, &identity, &config).await;
+        let (verdict, failures_seen, superseded) = self.verdict(&turn, &identity, &config).await;
+        call.superseded = superseded;
         sent.failures_seen = failures_seen;
         let identity = identity.sent(sent);
         let reply = match (verdict, call.modes.guard) {
@@ -194,7 +224,7 @@ fn response_of(call: &Call) -> Option<u64> {
 }
 
 /// Sessions of one actor are told apart by their key; a watching guard keeps its own turns.
-fn turn_of(call: &Call) -> TurnKey {
+pub(super) fn turn_of(call: &Call) -> TurnKey {
     let target = &call.envelope.target;
     let prefix = if call.modes.guard == Mode::Shadow {
         "shadow\u{0}"

@@ -59,6 +59,7 @@
 //! Its memory is bounded. When it is full, what was seen longest ago is forgotten, successes and
 //! failures apart; forgetting makes a call new again and so never leads to a refusal.
 
+mod answers;
 mod attribution;
 pub mod attribution_log;
 mod byte_classes;
@@ -72,6 +73,7 @@ mod hash;
 mod identity;
 mod layer;
 mod output;
+mod receipt;
 mod rounds;
 mod signature;
 mod state;
@@ -80,6 +82,7 @@ mod text;
 mod verdict;
 mod volatile;
 
+pub use answers::{ANSWERS_KEPT_MAX, RecordMark};
 pub use attribution::{
     ARGS_BYTES_MAX, AttributionEntry, ERROR_BYTES_MAX, attribute_model, model_from_call_id,
 };
@@ -90,6 +93,7 @@ pub use failures::{FAILURES_KEPT_MAX, FORMS_KEPT_MAX, VALIDATION_TOOLS_KEPT_MAX}
 pub use identity::{CallIdentity, KeptIdentity};
 pub use layer::Guard;
 pub use output::{ExitDigest, OutputDigest};
+pub use receipt::Receipt;
 pub use rounds::Sent;
 pub use signature::{ErrorSignature, SIGNATURE_BYTES_MAX};
 pub use state::{STATE_VERSION, TurnState};

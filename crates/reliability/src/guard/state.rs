@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::answers::{Answers, RecordMark};
 use super::calls::{Calls, Noted, When};
 use super::config::{FORGIVE_AFTER_MAX, GuardConfig};
 use super::failing::{Failing, advise_loop, block_failing};
@@ -57,6 +58,8 @@ pub struct TurnState {
     streak: Vec<Hash128>,
     failures: Failures,
     calls: Calls,
+    #[serde(skip_serializing_if = "Answers::is_empty")]
+    answers: Answers,
 }
 
 impl Default for TurnState {
@@ -70,6 +73,7 @@ impl Default for TurnState {
             streak: Vec::new(),
             failures: Failures::default(),
             calls: Calls::default(),
+            answers: Answers::default(),
         }
     }
 }
@@ -142,6 +146,7 @@ impl TurnState {
             }
             Observation::Neutral => {}
         }
+        self.answers.ended(call.record);
         advice.stop_turn = self.stopped;
         advice
     }
@@ -164,6 +169,17 @@ impl TurnState {
         self.rounds.seen
     }
 
+    /// An answer has arrived.
+    pub fn delivered(&mut self, record: RecordMark) {
+        self.answers.delivered(record);
+    }
+
+    /// The records that answer no more: what they say has arrived, and a call has changed something
+    /// since.
+    pub fn superseded(&self) -> Vec<RecordMark> {
+        self.answers.superseded()
+    }
+
     /// Whether no tool runs any more in this turn.
     pub fn is_stopped(&self) -> bool {
         self.stopped
@@ -184,6 +200,9 @@ impl TurnState {
         advice: &mut Advice,
     ) {
         let counted = !polls && !config.polls(call.name());
+        if mutating {
+            self.answers.changed();
+        }
         let when = self.when(call, config);
         let noted = self.calls.note(call.call, output.0, true, counted, when);
         self.failures.settle(call.call);
@@ -400,6 +419,8 @@ struct StoredTurn {
     streak: Vec<Hash128>,
     failures: Failures,
     calls: Calls,
+    #[serde(default)]
+    answers: Answers,
 }
 
 /// A state that another version wrote.
@@ -428,6 +449,7 @@ impl TryFrom<StoredTurn> for TurnState {
             streak: stored.streak,
             failures: stored.failures,
             calls: stored.calls,
+            answers: stored.answers.bounded(),
         })
     }
 }

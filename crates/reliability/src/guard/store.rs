@@ -1,6 +1,8 @@
 //! Where turns are kept.
 
-use crate::guard::{Advice, CallIdentity, GuardConfig, Observation, TurnState, Verdict};
+use crate::guard::{
+    Advice, CallIdentity, GuardConfig, Observation, RecordMark, TurnState, Verdict,
+};
 use crate::store::StoreFuture;
 
 /// Which turn a call belongs to.
@@ -38,6 +40,8 @@ pub struct Checked {
     pub verdict: Verdict,
     /// The failures of its turn so far, for [`Sent::failures_seen`](crate::guard::Sent).
     pub failures_seen: u32,
+    /// The records of its turn that answer no more.
+    pub superseded: Vec<RecordMark>,
 }
 
 impl Checked {
@@ -46,6 +50,7 @@ impl Checked {
         Self {
             verdict: turn.check(call, config),
             failures_seen: turn.failures_seen(),
+            superseded: turn.superseded(),
         }
     }
 }
@@ -69,6 +74,9 @@ pub trait GuardStore: Send + Sync {
         took_ms: u64,
         config: &'a GuardConfig,
     ) -> StoreFuture<'a, Advice>;
+
+    /// The answer that a record gives has arrived.
+    fn delivered<'a>(&'a self, turn: &'a TurnKey, record: RecordMark) -> StoreFuture<'a, ()>;
 
     /// Ends a turn: its counts are forgotten.
     fn end_turn<'a>(&'a self, turn: &'a TurnKey) -> StoreFuture<'a, ()>;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use holdfast_contract::DedupeMode;
 
-use super::key::{Identity, KeyParts, KeySource, Scope, content_key, identity_of, stored_key};
+use super::key::{
+    Identity, KeyParts, KeySource, Place, Scope, content_key, identity_of, stored_key,
+};
 use super::record::RecordRequest;
 use super::repeated;
 use super::transition::{ClaimRequest, ContentLookup, Hold, Lifetimes, OnRetriableFailure};
@@ -28,8 +30,10 @@ pub(super) struct Derived {
 pub(super) enum DerivedKey {
     /// The caller or a hook gave it.
     Given(String),
-    /// It was computed.
+    /// It was computed from the call's place in a run or turn, and its content.
     Computed,
+    /// It was computed from the id of the request alone.
+    Request,
 }
 
 /// The call's key and claim, or `None` when it is not deduplicated.
@@ -61,7 +65,8 @@ fn derive_with(call: &Call, exact: Digest, mode: Mode, runtime: &Runtime) -> Der
     } else {
         exact
     };
-    let source = KeySource::choose(given, hook, identity(call), identifying);
+    let identity = identity(call);
+    let source = KeySource::choose(given, hook, identity, identifying);
     // A caller that names its intents means each of them; only unnamed ones can be echoes.
     let content = match (&source, policy.content_windows) {
         (KeySource::Computed { .. }, Some(windows)) => Some(ContentLookup {
@@ -71,9 +76,10 @@ fn derive_with(call: &Call, exact: Digest, mode: Mode, runtime: &Runtime) -> Der
         }),
         _ => None,
     };
-    let key = match given.or(hook) {
-        Some(key) => DerivedKey::Given(key.to_owned()),
-        None => DerivedKey::Computed,
+    let key = match (given.or(hook), identity) {
+        (Some(key), _) => DerivedKey::Given(key.to_owned()),
+        (None, Identity::Step(..)) => DerivedKey::Computed,
+        (None, Identity::Request(_)) => DerivedKey::Request,
     };
     // A layer that only watches holds nothing up, so there is nothing to begin.
     let waits = call.waits_for_approval() || call.resumes.is_some();
@@ -179,6 +185,12 @@ pub(super) fn parts_of(call: &Call, mode: Mode) -> KeyParts<'_> {
         session: &envelope.target.session_key,
         actor: &envelope.target.actor_id,
     }
+}
+
+/// Whether a call is known by its id within a turn or run. Servers reuse those.
+pub(crate) fn is_known_by_call_id(call: &Call) -> bool {
+    let place = identity(call);
+    call.is_unnamed() && matches!(place, Identity::Step(_, Place::ToolCall(_)))
 }
 
 fn identity(call: &Call) -> Identity<'_> {

@@ -176,7 +176,8 @@ pub enum KeySource<'a> {
     Computed {
         /// Which intent it is.
         identity: Identity<'a>,
-        /// The digest of the canonical form of `payload.params`, under the tool's options.
+        /// The digest of the canonical form of `payload.params`, under the tool's options. It is part of
+        /// the key of a step, since servers reuse the ids of calls, and not of a request's.
         params: Digest,
     },
 }
@@ -290,7 +291,12 @@ pub fn stored_key(parts: &KeyParts<'_>, source: &KeySource<'_>) -> StoredKey {
         // The digest stands for the arguments, so that they are hashed once however many keys
         // are made of them.
         KeySource::Computed { identity, params } => {
-            hash.kind(b'm').identity(identity).part(params.as_bytes())
+            let computed = hash.kind(b'm').identity(identity);
+            match identity {
+                Identity::Step(..) => computed.part(params.as_bytes()),
+                // The arguments are compared with those on record: a request has one content.
+                Identity::Request(_) => computed,
+            }
         }
     };
     hash.finish()

@@ -10,18 +10,19 @@ use super::claim_guard::ClaimGuard;
 use super::derive::{Derived, DerivedKey, derive, parts_of};
 use super::ending::ending_of;
 use super::held::HeldClaim;
-use super::key::{KeySource, StoredKey, stored_key};
+use super::key::{Identity, KeySource, StoredKey, stored_key};
 use super::reconcile::Asked;
 use super::record::{RecordState, SharedRecord};
 use super::replay::replay;
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::canonical::Digest;
 use crate::config::WhenAway;
+use crate::guard::RecordMark;
 use crate::observe::Event;
 use crate::policy::{Keep, Mode, OnKeyConflict};
 use crate::runtime::Runtime;
 use crate::service::Service;
-use crate::store::{Claim, DedupeStore, StoreError, WaitTicket};
+use crate::store::{Claim, ClearIf, DedupeStore, StoreError, WaitTicket};
 
 /// A duplicate without a deadline of its own waits at most this long for the first call.
 pub const DUPLICATE_WAIT_MS_MAX: u64 = 10 * 60 * 1000;
@@ -81,6 +82,8 @@ impl<S: Service> Idempotency<S> {
             let guard = ClaimGuard::new(store.clone(), &derived.wish, call, &self.runtime);
             match store.claim(&derived.wish).await {
                 Ok(Claim::Granted { lifeline }) => {
+                    let params = &derived.wish.request.params_digest;
+                    self.runtime.tell(&Event::Claimed { call, params });
                     call.lifeline = lifeline;
                     call.held_claim = HeldClaim::of(&store, &derived.wish, guard.lease());
                     return self.run_claimed(call, guard).await;
@@ -109,6 +112,18 @@ impl<S: Service> Idempotency<S> {
                 }
                 Ok(Claim::Ended(record)) => {
                     guard.stand_down();
+                    if is_superseded(call, &record) {
+                        call.explain(
+                            "a call of this turn has changed something since the record was made",
+                        );
+                        // Once is enough: what is there the next time was made meanwhile.
+                        call.superseded.clear();
+                        let cleared = store.clear(&record.key, ClearIf::Unchanged(&record)).await;
+                        if let Err(error) = cleared {
+                            return self.store_failed(call, &error).await;
+                        }
+                        continue;
+                    }
                     if record.state == RecordState::Unknown {
                         match self.reconcile(call, &*store, &record).await {
                             Asked::Answered(reply) => return reply,
@@ -215,8 +230,23 @@ impl<S: Service> Idempotency<S> {
         derived: &mut Derived,
         recorded: Digest,
     ) -> Option<Reply> {
-        let given = match &derived.key {
-            DerivedKey::Given(key) => key,
+        let parts = parts_of(call, call.modes.idempotency);
+        let params = derived.wish.request.params_digest;
+        let (what, own) = match &derived.key {
+            DerivedKey::Given(key) => {
+                let own = format!("{key}\u{0}{params}");
+                (
+                    "idempotency key",
+                    stored_key(&parts, &KeySource::Caller(&own)),
+                )
+            }
+            DerivedKey::Request => {
+                // No request has such an id.
+                let own = format!("{}\u{0}{params}", call.envelope.request_id);
+                let identity = Identity::Request(&own);
+                let source = KeySource::Computed { identity, params };
+                ("request id", stored_key(&parts, &source))
+            }
             // A computed key holds the arguments. What differs does not matter to this tool (the
             // whitespace of a query), so the record is this call's, and the next claim finds it.
             DerivedKey::Computed => {
@@ -226,17 +256,17 @@ impl<S: Service> Idempotency<S> {
             }
         };
         if call.policy.on_key_conflict == OnKeyConflict::Independent {
-            call.explain("the key was used with other arguments; treated as a key of its own");
-            let own = format!("{given}\u{0}{}", derived.wish.request.params_digest);
-            let parts = parts_of(call, call.modes.idempotency);
-            derived.wish.key = stored_key(&parts, &KeySource::Caller(&own));
+            call.explain(format!(
+                "the {what} was used with other arguments; treated as one of its own"
+            ));
+            derived.wish.key = own;
             return None;
         }
         let why = format!(
-            "the idempotency key was used before for a call with other arguments \
+            "the {what} was used before for a call with other arguments \
              (digest {} on record, {} now)",
             short(&recorded.to_string()),
-            short(&derived.wish.request.params_digest.to_string())
+            short(&params.to_string())
         );
         Some(self.block(call, ErrorCode::IdempotencyKeyConflict, &why))
     }
@@ -332,12 +362,21 @@ impl<S: Service> Service for Idempotency<S> {
 
 fn keep_of(call: &Call) -> Keep {
     // A request for a person's answer outlives its process, and others learn by the claim whether
-    // its asker lives.
-    if call.envelope.hints().safety_critical == Some(true) || call.waits_for_approval() {
+    // its asker lives. Who names a call counts on its record, wherever it is asked for again.
+    let is_kept = call.waits_for_approval() || !call.is_unnamed();
+    if call.envelope.hints().safety_critical == Some(true) || is_kept {
         Keep::Durable
     } else {
         call.policy.keep
     }
+}
+
+/// Whether the call's own record answers no more: its id was given to another call of the turn, and
+/// what it saw has changed since. What is in doubt stays in doubt.
+fn is_superseded(call: &Call, record: &SharedRecord) -> bool {
+    call.stored_key == Some(record.key)
+        && matches!(record.state, RecordState::Done | RecordState::Failed)
+        && call.superseded.contains(&RecordMark::of(&record.key))
 }
 
 /// The record of the call with equal content that was joined, if it worked. It answers for whoever

@@ -20,7 +20,7 @@ pub mod transition;
 mod wished;
 
 pub use derive::HELD_LEASE_MS_MAX;
-pub(crate) use derive::{ends_in_doubt, repeat_safety};
+pub(crate) use derive::{ends_in_doubt, is_known_by_call_id, repeat_safety};
 pub use held::{ForeignClaim, HeldClaim, TakenOver};
 pub use layer::{DedupeStores, Idempotency};
 pub use lease::{LostTo, RENEW_AGAIN_MS, RENEW_AGAIN_TIMES_MAX, Standing};

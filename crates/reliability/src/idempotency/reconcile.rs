@@ -16,6 +16,7 @@ use crate::execute::{attempt_limit_ms, output_of, tool_context};
 use crate::observe::Event;
 use crate::service::Service;
 use crate::store::DedupeStore;
+use crate::timeout::told_limit_ms;
 
 /// What asking led to.
 pub(super) enum Asked {
@@ -96,7 +97,7 @@ async fn ask(call: &Call, record: &SharedRecord) -> Reconciled {
         return Reconciled::CanNotTell;
     };
     let limit_ms = attempt_limit_ms(call);
-    let mut context = tool_context(call, 0, Some(limit_ms));
+    let mut context = tool_context(call, 0, Some(told_limit_ms(limit_ms)));
     // The key the lost call ran under; an echo of it has another of its own.
     context.call.idempotency_key = Some(record.key.to_string());
     let params = &call.envelope.payload.params;

@@ -13,7 +13,8 @@ use holdfast_contract::redact::Redactor;
 use holdfast_contract::{Clock, ErrorCode};
 use parking_lot::Mutex;
 
-use super::{Event, Observer};
+use super::{CircuitCause, Event, Observer};
+use crate::breaker::{BreakerKey, Transition};
 use crate::call::Call;
 use crate::policy::Mode;
 use holdfast_contract::time::push_rfc3339;
@@ -103,6 +104,33 @@ impl JsonLog {
         text.push_str(event);
         text.push('"');
         Line { text, log: self }
+    }
+
+    fn circuit(
+        &self,
+        key: &BreakerKey,
+        part: Option<&str>,
+        transition: Transition,
+        cause: CircuitCause<'_>,
+    ) -> Line<'_> {
+        let line = self.line("tool_call_circuit_state", "warn");
+        let line = match cause {
+            CircuitCause::Call(call) => line
+                .call(call)
+                .number("attempt", u64::from(call.attempt_count()))
+                .number("elapsedMs", call.elapsed_ms()),
+            CircuitCause::CutOff(gone) => line
+                .foreign("requestId", &gone.request_id)
+                .foreign("toolName", &gone.tool)
+                .foreign("sessionKey", &gone.session_key)
+                .optional("correlationId", gone.correlation_id.as_deref()),
+            CircuitCause::Operator => line.optional("toolName", key.tool_name()),
+        };
+        line.foreign("breaker", &key.to_string())
+            .optional("part", part)
+            .word("fromState", transition.from.as_str())
+            .word("breakerState", transition.to.as_str())
+            .word("reason", transition.reason.as_str())
     }
 
     /// Whether the text was the last of its kind and needed neither redaction nor escapes.
@@ -303,7 +331,7 @@ impl Observer for JsonLog {
                 .mode(mode),
             // A wait's end says that it was answered from a record, and how long that took; runs have a
             // log of their own.
-            Event::Waits { .. } | Event::Run(_) => return,
+            Event::Claimed { .. } | Event::Waits { .. } | Event::Run(_) => return,
             Event::Undelivered {
                 approval,
                 tool,
@@ -315,12 +343,12 @@ impl Observer for JsonLog {
                 .foreign("toolName", tool)
                 .foreign("channel", channel)
                 .foreign("reason", error),
-            Event::Circuit { key, transition } => self
-                .line("tool_call_circuit_state", "warn")
-                .foreign("breaker", &key.to_string())
-                .word("fromState", transition.from.as_str())
-                .word("breakerState", transition.to.as_str())
-                .word("reason", transition.reason.as_str()),
+            Event::Circuit {
+                key,
+                part,
+                transition,
+                cause,
+            } => self.circuit(key, part, *transition, cause),
             Event::Degraded { degraded: None } => self.line("store_recovered", "info"),
             Event::Degraded {
                 degraded: Some(degraded),

@@ -43,7 +43,7 @@ pub const METRICS: &[MetricDoc] = &[
         name: "openclaw_tool_dedupe_cache_size",
         kind: "gauge",
         labels: "tool, scope",
-        meaning: "Records kept; `tool` is `all`, `scope` the store, or `durable_inflight` for those that run.",
+        meaning: "Records kept; `tool` is `all`, `scope` the store, or `durable_inflight` for those that run, `durable_stale` for those of them whose holder has let its lease end.",
     },
     MetricDoc {
         name: "openclaw_tool_dedupe_ttl_seconds",
@@ -55,7 +55,7 @@ pub const METRICS: &[MetricDoc] = &[
         name: "openclaw_tool_circuit_breaker_state",
         kind: "gauge",
         labels: "tool, state",
-        meaning: "1 for the state a breaker is in, 0 for the others.",
+        meaning: "1 for the state a breaker is in, 0 for the others. A tool that has a breaker for each of its hosts shows the worst of them.",
     },
     MetricDoc {
         name: "openclaw_tool_circuit_breaker_transitions_total",
@@ -68,6 +68,12 @@ pub const METRICS: &[MetricDoc] = &[
         kind: "counter",
         labels: "tool, code, mode",
         meaning: "Calls refused before they ran, or that would have been (`mode` is `shadow`).",
+    },
+    MetricDoc {
+        name: "holdfast_tool_repeats_total",
+        kind: "counter",
+        labels: "tool, met",
+        meaning: "Calls of external tools that are not idempotent, made again: `met` is `record` where a record answered, `nothing` where an equal call of the last 10 minutes had another key, so that it ran again.",
     },
     MetricDoc {
         name: "holdfast_store_errors_total",

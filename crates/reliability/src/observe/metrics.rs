@@ -4,7 +4,7 @@
 //! than a metrics store can keep them, so everything else is `unknown`.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -19,9 +19,11 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 pub use super::metric_table::{METRICS, MetricDoc};
+use super::repeats::{self, Repeats};
 use super::runs::RunMetrics;
+use super::shut::ShutBreakers;
 use super::{Event, Observer};
-use crate::breaker::{BreakerKey, BreakerTarget, Transition};
+use crate::breaker::{BreakerKey, BreakerTarget, CircuitBreakerState, Transition};
 use crate::call::Call;
 use crate::policy::Mode;
 
@@ -99,6 +101,12 @@ struct BlockedLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct MetLabels {
+    tool: String,
+    met: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OperationLabels {
     operation: &'static str,
 }
@@ -122,8 +130,11 @@ pub struct Metrics {
     cache_size: Family<ScopeLabels, Gauge>,
     ttl_seconds: Family<StateLabels, Gauge<f64, AtomicU64>>,
     breaker_state: Family<StateLabels, Gauge>,
+    shut_breakers: ShutBreakers,
     transitions: Family<TransitionLabels, Counter>,
     blocked: Family<BlockedLabels, Counter>,
+    repeats: Family<MetLabels, Counter>,
+    last_contents: Repeats,
     store_errors: Family<OperationLabels, Counter>,
     store_degraded: Gauge,
     spans: Family<OutcomeLabels, Counter>,
@@ -153,8 +164,11 @@ impl Metrics {
             cache_size: Family::default(),
             ttl_seconds: Family::default(),
             breaker_state: Family::default(),
+            shut_breakers: ShutBreakers::default(),
             transitions: Family::default(),
             blocked: Family::default(),
+            repeats: Family::default(),
+            last_contents: Repeats::default(),
             store_errors: Family::default(),
             store_degraded: Gauge::default(),
             spans: Family::default(),
@@ -194,6 +208,7 @@ impl Metrics {
             self.transitions
         );
         register!("holdfast_tool_calls_blocked_total", self.blocked);
+        register!("holdfast_tool_repeats_total", self.repeats);
         register!("holdfast_store_errors_total", self.store_errors);
         register!("holdfast_store_degraded", self.store_degraded);
         register!("holdfast_trace_spans_total", self.spans);
@@ -268,32 +283,65 @@ impl Metrics {
     }
 
     fn breaker_changed(&self, key: &BreakerKey, transition: Transition) {
-        // Watching breakers have a context; only real ones are reported.
-        if !key.context().is_empty() {
+        let Some(tool) = self.breaker_label(key) else {
             return;
-        }
-        let tool = match key.target() {
-            BreakerTarget::Tool { name, .. } | BreakerTarget::Part { tool: name, .. } => {
-                self.tool(name)
-            }
-            BreakerTarget::Dependency { name } => self.bounded(&format!("dependency:{name}")),
-            BreakerTarget::Global => "global".to_owned(),
         };
-        for state in key.states_told() {
-            let labels = StateLabels {
-                tool: tool.clone(),
-                state: state.as_str(),
-            };
-            self.breaker_state
-                .get_or_create(&labels)
-                .set(i64::from(*state == transition.to));
-        }
+        self.shut_breakers.set(key, transition.to);
+        self.show_worst(&tool);
         let labels = TransitionLabels {
             tool,
             from_state: transition.from.as_str(),
             to_state: transition.to.as_str(),
         };
         self.transitions.get_or_create(&labels).inc();
+    }
+
+    /// Reports the breakers as their store has them: other processes change them too, and what was
+    /// open before this process started is open still.
+    pub fn set_breakers(&self, all: impl IntoIterator<Item = (BreakerKey, CircuitBreakerState)>) {
+        let all: BTreeMap<_, _> = all.into_iter().collect();
+        let known: Vec<BreakerKey> = all.keys().cloned().collect();
+        let before = self.shut_breakers.replace(all);
+        let keys = known.iter().chain(&before);
+        let tools: BTreeSet<String> = keys.filter_map(|key| self.breaker_label(key)).collect();
+        for tool in &tools {
+            self.show_worst(tool);
+        }
+    }
+
+    /// The gauge of a tool is the worst of its own breaker and of those of its parts: calls are refused
+    /// as long as one of them is open.
+    fn show_worst(&self, tool: &str) {
+        let is_of_tool = |key: &BreakerKey| self.breaker_label(key).as_deref() == Some(tool);
+        let worst = self.shut_breakers.worst(is_of_tool);
+        for state in CircuitBreakerState::ALL {
+            let labels = StateLabels {
+                tool: tool.to_owned(),
+                state: state.as_str(),
+            };
+            self.breaker_state
+                .get_or_create(&labels)
+                .set(i64::from(state == worst));
+        }
+    }
+
+    /// The `tool` label of a breaker. Watching breakers have a context; only real ones are reported.
+    fn breaker_label(&self, key: &BreakerKey) -> Option<String> {
+        if !key.context().is_empty() {
+            return None;
+        }
+        Some(match key.target() {
+            BreakerTarget::Tool { name, .. } | BreakerTarget::Part { tool: name, .. } => {
+                self.tool(name)
+            }
+            BreakerTarget::Dependency { name } => self.bounded(&format!("dependency:{name}")),
+            BreakerTarget::Global => "global".to_owned(),
+        })
+    }
+
+    fn count_repeat(&self, call: &Call, met: &'static str) {
+        let tool = self.tool_of(call);
+        self.repeats.get_or_create(&MetLabels { tool, met }).inc();
     }
 
     fn tool_of(&self, call: &Call) -> String {
@@ -397,6 +445,14 @@ impl Observer for Metrics {
                     state: state.as_str(),
                 };
                 self.hits.get_or_create(&labels).inc();
+                if repeats::counts(call) {
+                    self.count_repeat(call, "record");
+                }
+            }
+            Event::Claimed { call, params } => {
+                if repeats::counts(call) && self.last_contents.is_repeat(call, params) {
+                    self.count_repeat(call, "nothing");
+                }
             }
             Event::Run(event) => self.runs.observe(&event),
             Event::Start { .. }
@@ -405,7 +461,9 @@ impl Observer for Metrics {
             | Event::Signals { .. }
             | Event::Undelivered { .. }
             | Event::Waits { .. } => {}
-            Event::Circuit { key, transition } => self.breaker_changed(key, *transition),
+            Event::Circuit {
+                key, transition, ..
+            } => self.breaker_changed(key, *transition),
             Event::Degraded { degraded } => {
                 self.store_degraded.set(i64::from(degraded.is_some()));
             }

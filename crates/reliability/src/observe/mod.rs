@@ -8,7 +8,9 @@ pub mod log;
 mod metric_table;
 pub mod metrics;
 pub mod queued;
+pub mod repeats;
 pub mod runs;
+mod shut;
 
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use holdfast_contract::ToolResultEnvelope;
 use self::runs::RunEvent;
 use crate::breaker::{BreakerKey, Transition};
 use crate::call::Call;
+use crate::canonical::Digest;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::RecordState;
 use crate::policy::Mode;
@@ -68,6 +71,13 @@ pub enum Event<'a> {
         /// Whether it is really retried.
         mode: Mode,
     },
+    /// A call has a record of its own and is about to run.
+    Claimed {
+        /// The call.
+        call: &'a Call,
+        /// The digest of its arguments.
+        params: &'a Digest,
+    },
     /// A duplicate met a record.
     DedupeHit {
         /// The call.
@@ -99,8 +109,12 @@ pub enum Event<'a> {
     Circuit {
         /// Which breaker.
         key: &'a BreakerKey,
+        /// What the call needed of its tool, where each part has a breaker: a host.
+        part: Option<&'a str>,
         /// The change.
         transition: &'a Transition,
+        /// Who brought it about.
+        cause: CircuitCause<'a>,
     },
     /// A shared store went away, or (without a reason) came back.
     Degraded {
@@ -116,6 +130,30 @@ pub enum Event<'a> {
     },
     /// Something happened to a run, or to a model that it asks.
     Run(RunEvent<'a>),
+}
+
+/// Who brought a breaker's change about.
+#[derive(Clone, Copy)]
+pub enum CircuitCause<'a> {
+    /// This call's attempt.
+    Call(&'a Call),
+    /// The attempt of a call that was cut off by its caller's deadline.
+    CutOff(&'a CutOff),
+    /// An operator.
+    Operator,
+}
+
+/// What is left of a call that is gone.
+#[derive(Debug, Clone)]
+pub struct CutOff {
+    /// `requestId`.
+    pub request_id: String,
+    /// The tool.
+    pub tool: String,
+    /// `target.sessionKey`.
+    pub session_key: String,
+    /// `target.correlationId`.
+    pub correlation_id: Option<String>,
 }
 
 /// Wants to know what happens. Called on the call's own path: it must not block.

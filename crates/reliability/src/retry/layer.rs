@@ -192,7 +192,10 @@ fn given_up(call: &mut Call, mut failure: Failure, why: GiveUp) -> Failure {
                 call.attempt_count()
             ));
             // A call that only ever ran out of time says so; everything else is exhaustion.
-            if failure.status != Status::Timeout {
+            let timeout = ErrorCode::Timeout.as_str();
+            let mut attempts = call.attempts.iter();
+            let ran_out = attempts.all(|it| it.error_code.as_deref() == Some(timeout));
+            if failure.status != Status::Timeout || !ran_out {
                 failure.status = Status::RetryExhausted;
             }
             failure

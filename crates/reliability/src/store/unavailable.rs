@@ -14,9 +14,11 @@ use super::{
     WaitTicket,
 };
 use crate::breaker::{
-    BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome,
+    BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome, Told,
 };
-use crate::guard::{Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, TurnKey};
+use crate::guard::{
+    Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, RecordMark, TurnKey,
+};
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::SharedRecord;
 use crate::idempotency::transition::{ClaimRequest, Finalisation, Refused};
@@ -141,7 +143,7 @@ impl BreakerStore for UnavailableStore {
         self.refuse()
     }
 
-    fn apply_detached(&self, _: &BreakerKey, _: BreakerOp, _: &BreakerPolicy) {}
+    fn apply_detached(&self, _: &BreakerKey, _: BreakerOp, _: &BreakerPolicy, _: Option<Told>) {}
 
     fn breakers(&self) -> StoreFuture<'_, Vec<(BreakerKey, BreakerState)>> {
         self.refuse()
@@ -166,6 +168,10 @@ impl GuardStore for UnavailableStore {
         _: u64,
         _: &'a GuardConfig,
     ) -> StoreFuture<'a, Advice> {
+        self.refuse()
+    }
+
+    fn delivered<'a>(&'a self, _: &'a TurnKey, _: RecordMark) -> StoreFuture<'a, ()> {
         self.refuse()
     }
 

@@ -279,7 +279,7 @@ enum OwnedSource {
     Caller(String),
     Hook(String),
     Content(String),
-    Request(String, String),
+    Request(String),
     Step(bool, String, u64, u64, String),
     ToolCall(bool, String, String, String),
 }
@@ -313,7 +313,7 @@ impl OwnedKey {
             OwnedSource::Content(params) => {
                 return content_key(&parts, Digest::of(params.as_bytes()));
             }
-            OwnedSource::Request(id, params) => (Identity::Request(id), params),
+            OwnedSource::Request(id) => (Identity::Request(id), id),
             OwnedSource::Step(is_run, id, iteration, index, params) => {
                 let step = ToolStep {
                     iteration: *iteration,
@@ -345,7 +345,7 @@ fn owned_key() -> impl Strategy<Value = OwnedKey> {
         part().prop_map(OwnedSource::Caller),
         part().prop_map(OwnedSource::Hook),
         part().prop_map(OwnedSource::Content),
-        (part(), part()).prop_map(|(id, params)| OwnedSource::Request(id, params)),
+        part().prop_map(OwnedSource::Request),
         (any::<bool>(), part(), 0_u64..2, 0_u64..2, part()).prop_map(
             |(run, id, iteration, index, params)| {
                 OwnedSource::Step(run, id, iteration, index, params)

@@ -10,7 +10,7 @@ use holdfast_reliability::idempotency::record::{Execution, RecordRequest};
 use holdfast_reliability::idempotency::transition::{
     ClaimRequest, Ending, Finalisation, Hold, Lifetimes, OnRetriableFailure,
 };
-use holdfast_reliability::janitor::{Janitor, SWEEP_EVERY_MS};
+use holdfast_reliability::janitor::{Janitor, SWEEP_EVERY_MS, sweep};
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::observe::metrics::Metrics;
 use holdfast_reliability::retry::RepeatSafety;
@@ -40,6 +40,37 @@ fn wish() -> ClaimRequest {
         repeat: RepeatSafety::Unsafe,
         on_retriable_failure: OnRetriableFailure::Replay,
         hold: Hold::None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_that_nobody_renews_are_counted_as_stale() {
+    let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
+    let observers = Observers::new();
+    let runtime = Runtime::new(clock.clone(), Arc::new(SystemEntropy), observers);
+    let store = || {
+        Arc::new(MemoryDedupeStore::new(
+            clock.clone(),
+            MemoryLimits::default(),
+        ))
+    };
+    let stores = DedupeStores {
+        durable: store(),
+        memory: store(),
+    };
+    let metrics = Metrics::new();
+    let wish = wish();
+    stores.durable.claim(&wish).await.unwrap();
+    for (after_ms, stale) in [(0, 0), (wish.lifetimes.lease_ms, 1)] {
+        tokio::time::sleep(Duration::from_millis(after_ms)).await;
+        sweep(&stores, &runtime, Some(&metrics)).await;
+        let page = metrics.encode();
+        for (scope, number) in [("durable_inflight", 1), ("durable_stale", stale)] {
+            let line = format!(
+                "openclaw_tool_dedupe_cache_size{{tool=\"all\",scope=\"{scope}\"}} {number}\n"
+            );
+            assert!(page.contains(&line), "{line}{page}");
+        }
     }
 }
 

@@ -46,7 +46,11 @@ async fn admit(store: &RedisState, policy: &BreakerPolicy) -> Admission {
 }
 
 async fn record(store: &RedisState, permit: Permit, result: AttemptResult, policy: &BreakerPolicy) {
-    let op = BreakerOp::Record { permit, result };
+    let op = BreakerOp::Record {
+        permit,
+        result,
+        part: None,
+    };
     let _ = store.apply(&key(), op, policy).await.unwrap();
 }
 

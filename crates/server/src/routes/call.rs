@@ -15,6 +15,7 @@ use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
 
 use crate::limits::{BODY_BYTES_MAX, RETRY_AFTER_S};
+use crate::receipts::Receipts;
 use crate::respond::{json_response, whole_seconds};
 use crate::server::Server;
 
@@ -23,6 +24,7 @@ pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
         Ok(slot) => slot,
         Err(refusal) => return server.refuse(refusal),
     };
+    let connection = request.extensions().get::<Receipts>().cloned();
     let body = match server.read_json(request, BODY_BYTES_MAX).await {
         Ok(body) => body,
         Err(refusal) => return server.refuse(refusal),
@@ -33,7 +35,11 @@ pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
     };
     // A call may wait for a person, and what it was read from need not.
     drop(body);
-    answer(&server.call(envelope).await)
+    let answered = server.call(envelope).await;
+    if let (Some(connection), Some(receipt)) = (connection, answered.receipt) {
+        connection.keep(receipt);
+    }
+    answer(&answered.result)
 }
 
 fn answer(result: &ToolResultEnvelope) -> Response {

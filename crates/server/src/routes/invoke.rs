@@ -10,6 +10,8 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::Response;
 use holdfast_contract::clock::new_request_id;
+use holdfast_contract::envelope::meant;
+use holdfast_contract::twice::repeated_member;
 use holdfast_contract::{
     ErrorCode, ResultError, ResultOutput, ToolCallEnvelope, ToolResultEnvelope,
 };
@@ -32,6 +34,16 @@ const ACCOUNT_HEADER: &str = "x-openclaw-account-id";
 /// A key for clients that can not put one into the body.
 const KEY_HEADER: &str = "idempotency-key";
 
+/// The fields that identify a call.
+const IDS: [&str; 6] = [
+    "idempotencyKey",
+    "sessionKey",
+    "agentId",
+    "runId",
+    "turnId",
+    "modelId",
+];
+
 pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
     let _slot = match server.begin_call() {
         Ok(slot) => slot,
@@ -51,13 +63,17 @@ pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
     let Ok(body) = serde_json::from_slice::<Value>(&bytes) else {
         return server.refuse(Refusal::invalid("The body is not valid JSON"));
     };
+    if let Some(name) = repeated_member(&bytes, &body) {
+        let twice = format!("tools.invoke: `{name}` stands twice in one object");
+        return error_response(StatusCode::BAD_REQUEST, "invalid_request", &twice, None);
+    }
     // A call may wait for a person, and what it was read from need not.
     drop(bytes);
     if let Some(wrong) = wrong_field(&body, key.as_deref()) {
         return error_response(StatusCode::BAD_REQUEST, "invalid_request", &wrong, None);
     }
     match envelope(&server, body, account, key) {
-        Some(envelope) => answer(&server.call(envelope).await),
+        Some(envelope) => answer(&server.call(envelope).await.result),
         None => error_response(
             StatusCode::BAD_REQUEST,
             "invalid_request",
@@ -75,15 +91,15 @@ fn text_header(headers: &HeaderMap, name: &str) -> Option<String> {
 /// What identifies a call is never guessed: a key that was passed over would let the effect happen
 /// twice.
 fn wrong_field(body: &Value, header_key: Option<&str>) -> Option<String> {
-    let named = [
-        "idempotencyKey",
-        "sessionKey",
-        "agentId",
-        "runId",
-        "turnId",
-        "modelId",
-    ];
-    for name in named {
+    for name in body.as_object().into_iter().flat_map(Map::keys) {
+        let meant = meant(name, &IDS).filter(|_| !IDS.contains(&name.as_str()));
+        if let Some(field) = meant.and_then(|path| path.rsplit('.').next()) {
+            return Some(format!(
+                "tools.invoke: a field is nearly body.{field}; is that what is meant?"
+            ));
+        }
+    }
+    for name in IDS {
         match body.get(name) {
             None | Some(Value::Null | Value::String(_)) => {}
             Some(_) => return Some(format!("tools.invoke: body.{name} has to be a string")),

@@ -1,15 +1,18 @@
 //! `GET /health`, `/ready` and `/metrics`: for those who watch.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::response::Response;
 use holdfast_contract::time::rfc3339;
+use holdfast_reliability::breaker::CircuitBreakerState;
 use http::StatusCode;
 use http::header::HeaderValue;
 use serde_json::json;
 
 use crate::executor::Reached;
+use crate::limits::PROBE_MS_MAX;
 use crate::respond::{bytes_response, json_response};
 use crate::server::{Server, Stage};
 use crate::shape::tools::{HealthShown, ReadyShown};
@@ -77,6 +80,17 @@ pub(super) async fn ready(server: Arc<Server>, _: Request) -> Response {
 
 /// What is counted.
 pub(super) async fn metrics(server: Arc<Server>, _: Request) -> Response {
+    let patience = Duration::from_millis(PROBE_MS_MAX);
+    let known = tokio::time::timeout(patience, server.stores.breakers.breakers()).await;
+    // While the store is away the last states stay.
+    if let Ok(Ok(known)) = known {
+        let held = server.stack.policies().held_open().into_iter();
+        let known = known
+            .iter()
+            .map(|(key, state)| (key.clone(), state.circuit()));
+        let held = held.map(|it| (it.key, CircuitBreakerState::ForcedOpen));
+        server.metrics.set_breakers(known.chain(held));
+    }
     let page = server.http.page(&server.metrics);
     bytes_response(StatusCode::OK, OPEN_METRICS, page.into_bytes())
 }

@@ -20,9 +20,9 @@ use super::own::has_claim;
 use super::service::{Approvals, Seen};
 use super::start::{begin, take};
 use super::step::Action;
-use super::stop::{SAID_NO, Stop, over};
+use super::stop::{SAID_NO, Stop, nobody_here, over};
 use super::withdraw::Withdraw;
-use crate::permit::{Decision, Permissions, decision, deny};
+use crate::permit::{Decision, People, Permissions, decision, deny};
 
 /// How often a waiting call looks for an answer that another process has taken.
 pub const APPROVAL_POLL_MS: u64 = 100;
@@ -158,10 +158,13 @@ impl<S: Service> Approve<S> {
     ) -> Result<(), Stop> {
         // One that was entered again runs on its own request or not at all: a rule that its answer has made
         // would let it run beside it, time and again.
-        if call.resumes.is_none()
-            && answered_before(approvals, call, need).await? == Before::Approved
-        {
-            return begin(call).await;
+        if call.resumes.is_none() {
+            if answered_before(approvals, call, need).await? == Before::Approved {
+                return begin(call).await;
+            }
+            if self.config.now().approvals.people == People::Nobody {
+                return Err(nobody_here(&call.envelope.tool_name, &reasons(need)));
+            }
         }
         let deadline_at_ms = match call.entry {
             // Its caller is gone for long, and its request outlives this process too.

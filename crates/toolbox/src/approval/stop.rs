@@ -63,6 +63,18 @@ pub(super) const SAID_NO: &str = "A person said no to this very call: do without
 const SAID_NOTHING: &str =
     "Nothing ran. Call it again when somebody is there to answer, or do without it.";
 
+/// Why a call does not run that a person would have to approve, where nobody is asked.
+pub(super) fn nobody_here(tool: &str, reasons: &str) -> Stop {
+    Stop::ByPeople {
+        why: format!(
+            "{tool} needs approval: {reasons}; nobody is asked here (permissions.approvals.people)"
+        ),
+        next: NOBODY_HERE,
+    }
+}
+
+const NOBODY_HERE: &str = "Nobody can allow it here: do without it.";
+
 /// Why a call does not run whose request is over.
 pub(super) fn over(id: &str, state: &ApprovalState) -> Stop {
     let why = refusal(id, state);

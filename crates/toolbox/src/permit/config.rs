@@ -122,10 +122,24 @@ pub struct ChannelPermission {
     pub gate: Option<Gate>,
 }
 
+/// Whether somebody is there to approve calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum People {
+    /// They are asked, and waited for.
+    #[default]
+    Asked,
+    /// Nobody is: a call that no rule of theirs covers is denied at once.
+    Nobody,
+}
+
 /// `permissions.approvals`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ApprovalConfig {
+    /// `nobody` for a server without people: what a person would have to approve is denied at once,
+    /// with the reason. Rules that people made before still hold.
+    pub people: People,
     /// How long an answer is waited for before silence means "no", for tools that set no `waitMs`
     /// of their own. `write` and `edit` wait half as long by default.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,6 +157,7 @@ pub struct ApprovalConfig {
 impl Default for ApprovalConfig {
     fn default() -> Self {
         Self {
+            people: People::default(),
             wait_ms: None,
             use_within_ms: APPROVAL_USE_WITHIN_MS,
             denial_ms: APPROVAL_DENIAL_MS,

@@ -21,8 +21,8 @@ use crate::tools::exec::handed_on;
 
 pub use config::{
     APPROVAL_DENIAL_MS, APPROVAL_USE_WITHIN_MS, APPROVAL_WAIT_MS, APPROVAL_WAIT_MS_MAX,
-    APPROVAL_WRITE_WAIT_MS, ApprovalConfig, ChannelPermission, PartyPermission, PermissionConfig,
-    ToolPermission,
+    APPROVAL_WRITE_WAIT_MS, ApprovalConfig, ChannelPermission, PartyPermission, People,
+    PermissionConfig, ToolPermission,
 };
 pub use decide::{Asked, Decision, decide};
 

@@ -6,6 +6,7 @@ mod keys;
 mod modes;
 mod rate;
 mod reconcile;
+mod reused;
 mod store;
 mod table;
 mod unknown;

@@ -24,4 +24,5 @@ mod stalled;
 mod starting;
 mod steps;
 mod trust;
+mod unattended;
 mod unread;

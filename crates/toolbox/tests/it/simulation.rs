@@ -137,7 +137,10 @@ fn a_finaliser_that_releases_is_noticed() {
 
 #[test]
 fn a_finaliser_that_forgets_is_noticed() {
-    notices(Bug::FinaliserForgets, &["leaked claim", "lost result"]);
+    notices(
+        Bug::FinaliserForgets,
+        &["leaked claim", "lost result", "stale doubt"],
+    );
 }
 
 #[test]

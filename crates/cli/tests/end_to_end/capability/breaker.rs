@@ -22,7 +22,7 @@ fn every_tool_has_a_breaker_before_its_first_call() {
     assert!(names.contains(&"web_fetch"), "{names:?}");
     for name in names {
         let held = house.run(&["breaker", "force-open", name]);
-        let says = format!("tool:holdfast.tools/{name} held open.\n");
+        let says = format!("{name} held open.\n");
         assert_eq!((held.code, held.stdout), (Some(0), says));
     }
     let args = r#"{"url":"http://127.0.0.1:9/"}"#;
@@ -46,7 +46,7 @@ fn an_operator_can_hold_a_breaker_open() {
     let house = House::new();
     let held = house.run(&["breaker", "force-open", "exec", "--reason", "maintenance"]);
     assert_eq!(held.code, Some(0), "{held:?}");
-    assert_eq!(held.stdout, "tool:holdfast.tools/exec held open.\n");
+    assert_eq!(held.stdout, "exec held open.\n");
 
     let answer = house
         .exec("k", "echo x >> effect", &[])
@@ -74,9 +74,61 @@ fn an_operator_can_hold_a_breaker_open() {
     );
 
     let reset = house.run(&["breaker", "reset", "exec"]);
-    assert_eq!(reset.stdout, "tool:holdfast.tools/exec closed.\n");
+    assert_eq!(reset.stdout, "exec closed.\n");
     house.exec("k", "echo x >> effect", &[]).success();
     assert_eq!(house.lines("effect"), 1);
+}
+
+#[test]
+fn hosts_are_listed_and_closed_by_name() {
+    let house = House::new();
+    let text = "web: {allowedHosts: ['127.0.0.1:9']}\nreliability:\n  tools:\n    web_fetch:\n      \
+                retry: {maxAttempts: 1}\n      breaker: {consecutiveFailures: 1}\n";
+    let config = house.file("web.yaml", text);
+    let fetch = |turn: &str| {
+        let args = r#"{"url":"http://127.0.0.1:9/"}"#;
+        let call = [
+            "call",
+            "web_fetch",
+            "--turn",
+            turn,
+            "--json",
+            "--args",
+            args,
+        ];
+        house.run(&[&call[..], &["--config", &config]].concat())
+    };
+    assert_ne!(fetch("1").code, Some(0));
+    let refused = fetch("2").error("circuit_open");
+    let told = refused["error"]["message"].as_str().expect("a message");
+    assert!(told.contains("web_fetch (127.0.0.1)"), "{told}");
+    let text = house.run(&["breaker", "list"]).stdout;
+    assert!(text.contains("web_fetch (127.0.0.1)"), "{text}");
+    assert!(!text.contains("part:"), "{text}");
+    let reset = house.run(&["breaker", "reset", "127.0.0.1"]);
+    assert_eq!(reset.stdout, "web_fetch (127.0.0.1) closed.\n");
+    assert_ne!(fetch("3").json()["error"]["code"], "circuit_open");
+}
+
+#[test]
+fn configuration_holds_a_breaker_open_and_a_reset_says_so() {
+    let house = House::new();
+    let text = "reliability: {tools: {exec: {breaker: {forcedOpen: vendor incident}}}}\n";
+    let config = house.file("held.yaml", text);
+    let with = ["--config", config.as_str()];
+    house
+        .exec("k", "echo x >> effect", &with)
+        .error("circuit_open");
+    assert_eq!(house.lines("effect"), 0);
+    let listed = house.run(&[&["breaker", "list", "--json"][..], &with].concat());
+    let listed = listed.json();
+    assert_eq!(listed[0]["name"], "exec");
+    assert_eq!(listed[0]["state"], "FORCED_OPEN");
+    assert_eq!(listed[0]["forcedReason"], "vendor incident");
+    let reset = house.run(&[&["breaker", "reset", "exec"][..], &with].concat());
+    assert_eq!(reset.code, Some(1), "{reset:?}");
+    assert!(reset.stderr.contains("vendor incident"), "{reset:?}");
+    house.exec("k", "echo x >> effect", &[]).success();
 }
 
 #[test]

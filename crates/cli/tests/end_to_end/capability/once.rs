@@ -138,6 +138,46 @@ fn without_a_key_each_call_is_an_intent_of_its_own() {
         house.run(&args).success();
     }
     assert_eq!(house.lines("effect"), 3);
+    // With another command it is none.
+    let other = command_json("echo y >> effect");
+    let again = ["call", "exec", "--request", "r-1", "--json", "--args"];
+    let again = [&again[..], &[&other]].concat();
+    house.run(&again).error("idempotency_key_conflict");
+    assert_eq!(house.lines("effect"), 3);
+}
+
+#[test]
+fn second_look_under_a_reused_id_sees_the_write_in_between() {
+    let house = House::new();
+    std::fs::write(house.path("note"), "first\n").expect("writes");
+    let run = |command: &str| {
+        let command = command_json(command);
+        let place = ["--turn", "t", "--call-id", "call_0"];
+        let call = ["call", "exec", "--json", "--args", command.as_str()];
+        house.run(&[&call[..], &place].concat()).success()
+    };
+    assert_eq!(run("cat note")["output"]["content"]["stdout"], "first\n");
+    assert_eq!(run("cat note")["fromCache"], true);
+    run("echo second > note");
+    let again = run("cat note");
+    assert_eq!(again["output"]["content"]["stdout"], "second\n", "{again}");
+}
+
+#[test]
+fn named_read_is_answered_from_its_record_by_another_process() {
+    let house = House::new();
+    std::fs::write(house.path("note"), "first\n").expect("writes");
+    let args = r#"{"path":"note","limit":"5","offset":null}"#;
+    let read = |key: &str| {
+        let call = ["call", "read", "--key", key, "--json", "--args", args];
+        house.run(&call).success()
+    };
+    assert_eq!(read("k")["fromCache"], false);
+    std::fs::write(house.path("note"), "second\n").expect("writes");
+    let again = read("k");
+    assert_eq!(again["fromCache"], true, "{again}");
+    assert_eq!(again["output"]["content"]["content"], "first\n");
+    assert_eq!(read("l")["output"]["content"]["content"], "second\n");
 }
 
 #[test]

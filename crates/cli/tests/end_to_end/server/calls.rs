@@ -35,6 +35,25 @@ fn it_says_where_it_is_and_keeps_its_tokens_to_its_owner() {
 }
 
 #[test]
+fn second_look_under_a_reused_id_sees_the_write_in_between() {
+    let house = House::new();
+    fs::write(house.path("note"), "first\n").expect("writes");
+    let server = house.serve(&[]);
+    let run = |request: &str, command: &str| {
+        let mut call = envelope(request, "exec", &json!({"command": command}), None);
+        call["target"]["turnId"] = json!("t");
+        call["toolCallId"] = json!("call_0");
+        server.call(&call).json()
+    };
+    let first = run("r1", "cat note");
+    assert_eq!(first["output"]["content"]["stdout"], "first\n", "{first}");
+    assert_eq!(run("r2", "cat note")["fromCache"], true);
+    assert_eq!(run("r3", "echo second > note")["status"], "success");
+    let again = run("r4", "cat note");
+    assert_eq!(again["output"]["content"]["stdout"], "second\n", "{again}");
+}
+
+#[test]
 fn an_envelope_goes_in_and_a_result_envelope_comes_out() {
     let house = House::new();
     fs::write(house.path("a.txt"), "hello\n").expect("writes");

@@ -132,6 +132,65 @@ fn every_wrong_value_is_named() {
 }
 
 #[test]
+fn nearly_a_field_is_named_and_another_field_is_an_extension() {
+    for (pointer, field, meant) in [
+        (
+            "/idempotencyKey",
+            "idempotencyKey",
+            "payload.idempotencyKey",
+        ),
+        (
+            "/payload/idempotency_key",
+            "payload.idempotency_key",
+            "payload.idempotencyKey",
+        ),
+        ("/request_id", "request_id", "requestId"),
+        ("/target/sesionKey", "target.sesionKey", "sessionKey"),
+        (
+            "/transport/dedupe-mode",
+            "transport.dedupe-mode",
+            "dedupeMode",
+        ),
+        (
+            "/transport/retryBudget/maxAttempt",
+            "transport.retryBudget.maxAttempt",
+            "maxAttempts",
+        ),
+        (
+            "/control/deadlineAt_ms",
+            "control.deadlineAt_ms",
+            "deadlineAtMs",
+        ),
+        ("/trace/traceParent", "trace.traceParent", "traceparent"),
+    ] {
+        let error = ToolCallEnvelope::from_value(set(pointer, json!("x"))).unwrap_err();
+        assert_eq!(error.field, field);
+        assert!(error.reason.ends_with(&format!("`{meant}`?")), "{error}");
+    }
+    for pointer in [
+        "/region",
+        "/target/account",
+        "/payload/params/idempotency_key",
+    ] {
+        assert!(ToolCallEnvelope::from_value(set(pointer, json!("x"))).is_ok());
+    }
+    // Absent and null are the same.
+    assert!(ToolCallEnvelope::from_value(set("/request_id", json!(null))).is_ok());
+}
+
+#[test]
+fn a_member_that_stands_twice_is_refused() {
+    let text = valid().to_string();
+    assert!(ToolCallEnvelope::parse(text.as_bytes()).is_ok());
+    let twice = text.replace(r#""path":"x""#, r#""path":"x","path":"y""#);
+    let error = ToolCallEnvelope::parse(twice.as_bytes()).unwrap_err();
+    assert_eq!(
+        (error.field.as_str(), error.reason.as_str()),
+        ("envelope", "has `path` twice in one object")
+    );
+}
+
+#[test]
 fn a_bound_beyond_all_that_is_held_never_takes_hold() {
     for large in [
         "18446744073709551616",

@@ -81,7 +81,11 @@ impl Bench {
     }
 
     fn record(&mut self, permit: Permit, result: AttemptResult) -> Option<TransitionReason> {
-        let outcome = self.step(BreakerOp::Record { permit, result });
+        let outcome = self.step(BreakerOp::Record {
+            permit,
+            result,
+            part: None,
+        });
         assert_eq!(outcome.admission, None);
         outcome.transition.map(|transition| transition.reason)
     }

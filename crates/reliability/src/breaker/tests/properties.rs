@@ -58,6 +58,7 @@ fn policies() -> impl Strategy<Value = BreakerPolicy> {
                         half_open_max_probes: Some(probes),
                         close_after_successes: Some(close),
                         probe_lease_ms: Some(lease),
+                        forced_open: None,
                     })
                     .unwrap()
                 })
@@ -111,6 +112,7 @@ impl Story {
                 BreakerOp::Record {
                     permit,
                     result: *result,
+                    part: None,
                 }
             }
             Move::Record(..) => return None,
@@ -176,7 +178,7 @@ impl Reference {
         let now = self.readings_ms.len() - 1;
         match op {
             BreakerOp::Admit { prober } => return Some(self.admit(*prober, policy, now)),
-            BreakerOp::Record { permit, result } if permit.epoch == self.epoch => {
+            BreakerOp::Record { permit, result, .. } if permit.epoch == self.epoch => {
                 match self.circuit() {
                     CircuitBreakerState::Closed => self.count(*result, policy, now),
                     CircuitBreakerState::HalfOpen => self.judge(permit, *result, policy),

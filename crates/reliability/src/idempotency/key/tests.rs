@@ -183,6 +183,18 @@ fn a_new_intent_with_the_same_content_has_a_new_key() {
     assert_eq!(keys.len(), identities.len());
 }
 
+#[test]
+fn content_is_part_of_a_steps_key_and_not_of_a_requests() {
+    let key = |identity, params: &[u8]| {
+        let params = Digest::of(params);
+        stored_key(&PARTS, &KeySource::Computed { identity, params })
+    };
+    let step = Identity::Step(Origin::Turn("t"), Place::ToolCall("call_0"));
+    assert_ne!(key(step, b"a"), key(step, b"b"));
+    let request = Identity::Request("r");
+    assert_eq!(key(request, b"a"), key(request, b"b"));
+}
+
 /// Records outlive a release: if this changes, so must the version in the domain.
 #[test]
 fn the_layout_is_pinned() {

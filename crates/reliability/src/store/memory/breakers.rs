@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::breaker::{
     BREAKERS_MAX, BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome,
-    step,
+    Told, step,
 };
 use crate::store::{StoreError, StoreFuture, StoreResult};
 
@@ -63,9 +63,17 @@ impl BreakerStore for MemoryBreakerStore {
         StoreFuture::ready(self.apply_now(key, op, policy))
     }
 
-    fn apply_detached(&self, key: &BreakerKey, op: BreakerOp, policy: &BreakerPolicy) {
+    fn apply_detached(
+        &self,
+        key: &BreakerKey,
+        op: BreakerOp,
+        policy: &BreakerPolicy,
+        told: Option<Told>,
+    ) {
         // Nobody is left to be told of a full store, and what it can not hold it can not free.
-        let _ = self.apply_now(key, op, policy);
+        if let (Ok(outcome), Some(told)) = (self.apply_now(key, op, policy), told) {
+            told(&outcome);
+        }
     }
 
     fn breakers(&self) -> StoreFuture<'_, Vec<(BreakerKey, BreakerState)>> {

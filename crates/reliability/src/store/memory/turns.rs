@@ -8,8 +8,8 @@ use lru::LruCache;
 use parking_lot::Mutex;
 
 use crate::guard::{
-    Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, TURNS_MAX, TurnKey,
-    TurnState,
+    Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, RecordMark, TURNS_MAX,
+    TurnKey, TurnState,
 };
 use crate::store::StoreFuture;
 
@@ -74,6 +74,11 @@ impl GuardStore for MemoryGuardStore {
             state.passed(took_ms);
             state.observe(call, &observation, config)
         })))
+    }
+
+    fn delivered<'a>(&'a self, turn: &'a TurnKey, record: RecordMark) -> StoreFuture<'a, ()> {
+        self.with_turn(turn, |state| state.delivered(record));
+        StoreFuture::ready(Ok(()))
     }
 
     fn end_turn<'a>(&'a self, turn: &'a TurnKey) -> StoreFuture<'a, ()> {

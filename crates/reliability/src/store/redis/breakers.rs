@@ -24,7 +24,7 @@ use super::options::BREAKER_REFRESH_MS;
 use super::{RedisState, Shared};
 use crate::breaker::{
     Admission, AttemptResult, BREAKERS_MAX, BreakerKey, BreakerOp, BreakerPolicy, BreakerState,
-    BreakerStore, CircuitBreakerState, StepOutcome, step,
+    BreakerStore, CircuitBreakerState, StepOutcome, Told, step,
 };
 use crate::store::{StoreError, StoreFuture, StoreResult};
 
@@ -307,7 +307,12 @@ fn catch_up(state: &mut BreakerState, successes: u32, policy: &BreakerPolicy, no
             return;
         };
         let result = AttemptResult::Success;
-        let _ = step(state, BreakerOp::Record { permit, result }, policy, now_ms);
+        let op = BreakerOp::Record {
+            permit,
+            result,
+            part: None,
+        };
+        let _ = step(state, op, policy, now_ms);
     }
 }
 
@@ -323,12 +328,21 @@ impl BreakerStore for RedisState {
             .into()
     }
 
-    fn apply_detached(&self, key: &BreakerKey, op: BreakerOp, policy: &BreakerPolicy) {
+    fn apply_detached(
+        &self,
+        key: &BreakerKey,
+        op: BreakerOp,
+        policy: &BreakerPolicy,
+        told: Option<Told>,
+    ) {
         let (shared, key, policy) = (self.shared.clone(), key.clone(), policy.clone());
         if let Some(runtime) = &self.runtime {
             // What is not said in time is settled by the probe's lease.
             runtime.spawn(async move {
-                let _ = shared.apply(&key, &op, &policy).await;
+                let applied = shared.apply(&key, &op, &policy).await;
+                if let (Ok(outcome), Some(told)) = (applied, told) {
+                    told(&outcome);
+                }
             });
         }
     }

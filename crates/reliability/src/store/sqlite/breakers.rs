@@ -8,7 +8,7 @@ use super::errors::StepResult;
 use super::writer::{Durability, Step};
 use crate::breaker::{
     BREAKERS_MAX, BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome,
-    step as advance,
+    Told, step as advance,
 };
 use crate::store::{StoreError, StoreFuture};
 
@@ -66,11 +66,21 @@ impl BreakerStore for SqliteState {
         .into()
     }
 
-    fn apply_detached(&self, key: &BreakerKey, op: BreakerOp, policy: &BreakerPolicy) {
+    fn apply_detached(
+        &self,
+        key: &BreakerKey,
+        op: BreakerOp,
+        policy: &BreakerPolicy,
+        told: Option<Told>,
+    ) {
         let (key, policy) = (key.to_string(), policy.clone());
         // When even the detached queue is full, the probe's lease frees its place.
         self.write_detached(Durability::Relaxed, move |step| {
-            apply(step, &key, op.clone(), &policy)
+            let outcome = apply(step, &key, op.clone(), &policy)?;
+            if let Some(told) = told.clone() {
+                step.after_commit(move || told(&outcome));
+            }
+            Ok(())
         });
     }
 

@@ -9,8 +9,8 @@ use super::SqliteState;
 use super::errors::StepResult;
 use super::writer::{Durability, Step};
 use crate::guard::{
-    Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, TURNS_MAX, TurnKey,
-    TurnState,
+    Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, RecordMark, TURNS_MAX,
+    TurnKey, TurnState,
 };
 use crate::store::{StoreError, StoreFuture, StoreResult};
 
@@ -98,21 +98,18 @@ impl SqliteState {
         .await
     }
 
-    async fn observe_turn(
+    /// Changes a turn, and hands out what the change says.
+    async fn change_turn<T>(
         &self,
         turn: &TurnKey,
-        call: &CallIdentity<'_>,
-        observation: &Observation<'_>,
-        took_ms: u64,
-        config: &GuardConfig,
-    ) -> StoreResult<Advice> {
+        change: impl Fn(&mut TurnState) -> T,
+    ) -> StoreResult<T> {
         for _ in 0..ROUNDS_MAX {
             let mut stored = self.load_turn(turn).await?;
             let before = stored.state.clone();
-            stored.state.passed(took_ms);
-            let advice = stored.state.observe(call, observation, config);
+            let said = change(&mut stored.state);
             if stored.state == before || self.save_turn(turn, &stored).await? {
-                return Ok(advice);
+                return Ok(said);
             }
         }
         Err(StoreError::Unavailable(
@@ -145,10 +142,22 @@ impl GuardStore for SqliteState {
         config: &'a GuardConfig,
     ) -> StoreFuture<'a, Advice> {
         let observed = async move {
-            self.observe_turn(turn, call, &observation, took_ms, config)
-                .await
+            self.change_turn(turn, |state| {
+                state.passed(took_ms);
+                state.observe(call, &observation, config)
+            })
+            .await
         };
         observed.boxed().into()
+    }
+
+    fn delivered<'a>(&'a self, turn: &'a TurnKey, record: RecordMark) -> StoreFuture<'a, ()> {
+        async move {
+            self.change_turn(turn, |state| state.delivered(record))
+                .await
+        }
+        .boxed()
+        .into()
     }
 
     fn end_turn<'a>(&'a self, turn: &'a TurnKey) -> StoreFuture<'a, ()> {

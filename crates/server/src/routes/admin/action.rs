@@ -1,9 +1,10 @@
 //! What an operator can do, by the names of the specification.
 
+use holdfast_reliability::admin::{self, ALL_BREAKERS, FoundBreaker, find_breakers};
 use holdfast_reliability::breaker::{BreakerKey, BreakerOp, BreakerPolicy, NO_REASON};
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::RecordState;
-use holdfast_reliability::observe::Event;
+use holdfast_reliability::observe::{CircuitCause, Event};
 use holdfast_reliability::policy::{DeriveKeys, Mode};
 use holdfast_reliability::store::{ClearIf, Cleared, DedupeStore, RecordFilter, StoreResult};
 use holdfast_toolbox::stack::ToolStack;
@@ -36,7 +37,7 @@ pub enum Action {
     },
     /// Closes a breaker at once.
     Reset {
-        /// The breaker's key, a tool's name, or `all`.
+        /// The breaker's key, the name of a tool or of a host, or `all`.
         breaker: String,
     },
     /// Forgets the ended records that fit; running calls stay.
@@ -122,29 +123,23 @@ pub(super) async fn perform(server: &Server, action: Action) -> Result<Value, Re
                 reason.truncate(end.unwrap_or(0));
             }
             apply(server, &key, BreakerOp::ForceOpen { reason }).await?;
-            Ok(json!({"forcedOpen": [key.to_string()]}))
+            let found = [FoundBreaker::from(key)];
+            Ok(json!({"forcedOpen": keys(&found), "names": names(&found)}))
         }
         Action::Reset { breaker } => {
-            let keys = if breaker == "all" {
-                let known = server.stores.breakers.breakers().await;
-                let known = known.map_err(|error| store_refusal(server, &error))?;
-                known.into_iter().map(|(key, _)| key).collect()
-            } else {
-                // A tool's name closes the breakers of its parts too.
-                let store = &*server.stores.breakers;
-                let found = holdfast_reliability::admin::find_breakers(store, &breaker).await;
-                let found = found.map_err(|error| store_refusal(server, &error))?;
+            // A tool's name closes the breakers of its parts too.
+            let found = find_breakers(&*server.stores.breakers, &breaker).await;
+            let mut found = found.map_err(|error| store_refusal(server, &error))?;
+            if breaker != ALL_BREAKERS {
                 if found.is_empty() {
-                    vec![breaker_key(server, &breaker).await?]
-                } else {
-                    found
+                    found.push(breaker_key(server, &breaker).await?.into());
                 }
-            };
-            for key in &keys {
-                apply(server, key, BreakerOp::Reset).await?;
+                refuse_if_held(server, &found)?;
             }
-            let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
-            Ok(json!({"reset": names}))
+            for it in &found {
+                apply(server, &it.key, BreakerOp::Reset).await?;
+            }
+            Ok(json!({"reset": keys(&found), "names": names(&found)}))
         }
         Action::Flush {
             session,
@@ -166,6 +161,23 @@ pub(super) async fn perform(server: &Server, action: Action) -> Result<Value, Re
     }
 }
 
+fn keys(found: &[FoundBreaker]) -> Vec<String> {
+    found.iter().map(|it| it.key.to_string()).collect()
+}
+
+fn names(found: &[FoundBreaker]) -> Vec<&str> {
+    found.iter().map(|it| it.name.as_str()).collect()
+}
+
+/// A reset must not be told as done where the configuration holds the breaker open all the same.
+fn refuse_if_held(server: &Server, found: &[FoundBreaker]) -> Result<(), Refusal> {
+    let held = server.stack.policies().held_open();
+    match admin::first_held(found, &held) {
+        Some(told) => Err(Refusal::new(StatusCode::CONFLICT, "held_open", told)),
+        None => Ok(()),
+    }
+}
+
 async fn apply(server: &Server, key: &BreakerKey, op: BreakerOp) -> Result<(), Refusal> {
     // Forcing and resetting need no settings; any policy will do.
     let policy = BreakerPolicy::standard();
@@ -174,14 +186,19 @@ async fn apply(server: &Server, key: &BreakerKey, op: BreakerOp) -> Result<(), R
     if let Some(transition) = &outcome.transition {
         // Logs and metrics hear of it like of any other change.
         let runtime = server.stack.runtime();
-        runtime.tell(&Event::Circuit { key, transition });
+        runtime.tell(&Event::Circuit {
+            key,
+            part: None,
+            transition,
+            cause: CircuitCause::Operator,
+        });
     }
     Ok(())
 }
 
 /// A breaker's own key, or the name of a tool, called or not.
 async fn breaker_key(server: &Server, name: &str) -> Result<BreakerKey, Refusal> {
-    let known = holdfast_reliability::admin::find_breaker(&*server.stores.breakers, name).await;
+    let known = admin::find_breaker(&*server.stores.breakers, name).await;
     if let Some(key) = known.map_err(|error| store_refusal(server, &error))? {
         return Ok(key);
     }

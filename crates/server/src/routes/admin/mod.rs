@@ -13,7 +13,7 @@ use holdfast_reliability::admin::{self, FoundRecord, Payload};
 use holdfast_reliability::breaker::CircuitBreakerState;
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
-use holdfast_reliability::store::{RecordFilter, StoreError, UnreadRecord};
+use holdfast_reliability::store::{RecordFilter, StoreError, StoreResult, UnreadRecord};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -103,17 +103,11 @@ pub(super) async fn overview(server: Arc<Server>, _: Request) -> Response {
     let runtime = server.stack.runtime();
     let condition = server.health.condition().await;
     // While the store is away this is what people look at: what is not known is left out.
-    let breakers = server.stores.breakers.breakers().await.ok();
+    let breakers = breaker_list(&server).await.ok();
     let states = breakers.map(|breakers| {
-        let count = |wanted: CircuitBreakerState| {
-            let same = |state: &CircuitBreakerState| *state == wanted;
-            breakers
-                .iter()
-                .filter(|(_, it)| same(&it.circuit()))
-                .count()
-        };
-        let all = CircuitBreakerState::ALL.iter();
-        all.map(|state| (state.as_str(), count(*state))).collect()
+        let count = |wanted: &str| breakers.iter().filter(|it| it["state"] == wanted).count();
+        let all = CircuitBreakerState::ALL.map(CircuitBreakerState::as_str);
+        all.map(|state| (state, count(state))).into()
     });
     let body = Overview {
         version: env!("CARGO_PKG_VERSION"),
@@ -141,16 +135,18 @@ pub(super) async fn overview(server: Arc<Server>, _: Request) -> Response {
     json_response(StatusCode::OK, &body)
 }
 
+async fn breaker_list(server: &Server) -> StoreResult<Vec<Value>> {
+    let known = server.stores.breakers.breakers().await?;
+    let held = server.stack.policies().held_open();
+    let now_ms = server.stack.runtime().clock.now_ms();
+    Ok(admin::breaker_views(&known, &held, now_ms))
+}
+
 /// Every breaker.
 pub(super) async fn breakers(server: Arc<Server>, _: Request) -> Response {
     let runtime = server.stack.runtime();
-    match server.stores.breakers.breakers().await {
-        Ok(breakers) => {
-            let now_ms = runtime.clock.now_ms();
-            let mut list: Vec<Value> = breakers
-                .iter()
-                .map(|(key, state)| admin::breaker_view(key, state, now_ms))
-                .collect();
+    match breaker_list(&server).await {
+        Ok(mut list) => {
             for view in &mut list {
                 runtime.redactor.redact_value_in_place(view);
             }

@@ -302,6 +302,27 @@ async fn a_validation_error_names_field_reason_and_schema() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn arguments_have_the_types_of_the_schema_before_anybody_judges_by_them() {
+    let mut tool = Custom::new("list", Effect::External, |params, _| {
+        Ok(ToolResult::new(params.clone(), ""))
+    });
+    tool.schema = json!({"type": "object", "additionalProperties": false, "properties": {
+        "limit": {"type": "integer"}, "all": {"type": "boolean"}}});
+    let harness = Build::new(&Arc::new(tool)).stack();
+    let given = json!({"limit": "5", "all": null});
+    let result = harness.call(&ask("list").key("k").params(given)).await;
+    let output = result.output.as_ref().expect("it ran");
+    assert_eq!(*output.content, json!({"limit": 5}));
+    // It is one call, whichever way it was written.
+    let again = ask("list").key("k").params(json!({"limit": 5}));
+    assert!(harness.call(&again).await.from_cache);
+    let wrong = harness
+        .call(&ask("list").params(json!({"limit": "many"})))
+        .await;
+    assert_eq!(error_of(&wrong).0, "invalid_arguments");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_third_differing_validation_failure_goes_to_the_parent() {
     let tool = reader();
     let harness = Build::new(&tool).stack();
@@ -340,6 +361,7 @@ async fn what_goes_up_says_the_field_and_the_reason_and_the_same_mistake_goes_up
     // The third is refused unseen, and is the third all the same.
     let third = marks.pop().unwrap().expect("a mark");
     assert_eq!((third.tool.as_str(), third.attempts), ("read", 3));
+    assert_eq!(third.field.as_deref(), Some("/path"));
     assert!(third.reason.starts_with("[LOOP DETECTED]"), "{third:?}");
     assert_eq!(marks, [None, None]);
 

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use holdfast_contract::ToolCallEnvelope;
+use holdfast_contract::{Status, ToolCallEnvelope};
 use holdfast_reliability::hooks::{AdmitAnswer, AdmitHook};
-use holdfast_testkit::{Reaction, ScriptedTool};
+use holdfast_reliability::idempotency::DedupeStores;
+use holdfast_reliability::store::DedupeStore;
+use holdfast_reliability::store::memory::{MemoryDedupeStore, MemoryLimits};
+use holdfast_testkit::{Reaction, ScriptedTool, TokioClock};
 use holdfast_toolbox::stack::{BuildError, Parts, ToolStack};
 use serde_json::{Value, json};
 
-use crate::stack::{Ask, Build, Harness, ask};
+use crate::stack::{Ask, Build, Harness, ask, error_of, message_of};
 
 fn read_only() -> (Arc<ScriptedTool>, Harness) {
     let tool = Arc::new(ScriptedTool::read_only("look", [Reaction::Succeed]));
@@ -93,6 +96,65 @@ async fn a_computed_key_is_an_intent_and_not_a_content() {
     // A transport that delivers a request twice.
     let request = ask("look");
     assert!(same(&harness, request.clone(), request).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_id_with_other_arguments_is_a_conflict() {
+    for tool in [
+        ScriptedTool::read_only("tool", [Reaction::Succeed]),
+        ScriptedTool::mutating("tool", [Reaction::Succeed]),
+    ] {
+        let tool = Arc::new(tool);
+        let harness = Build::new(&tool).stack();
+        let first = ask("tool").params(json!({"n": 1}));
+        assert!(same(&harness, first.clone(), first.clone()).await);
+        let other = harness.call(&first.clone().params(json!({"n": 2}))).await;
+        let conflict = ("idempotency_key_conflict", Status::Error, true, false);
+        assert_eq!(error_of(&other), conflict);
+        assert!(message_of(&other).contains("request id"), "{other:?}");
+        assert_eq!(tool.executions(), 1);
+        // A place in a run says which call it is; then the id of the request is only one of the delivery.
+        let placed = first.clone().step("run", 1, 0).params(json!({"n": 3}));
+        assert!(harness.call(&placed).await.is_success());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_id_with_other_arguments_is_another_call_where_the_policy_says_so() {
+    let tool = Arc::new(ScriptedTool::mutating("tool", [Reaction::Succeed]));
+    let settings = json!({"onKeyConflict": "independent"});
+    let harness = Build::new(&tool).reliability(settings).stack();
+    let first = ask("tool").params(json!({"n": 1}));
+    let other = first.clone().params(json!({"n": 2}));
+    assert!(!same(&harness, first, other.clone()).await);
+    assert!(harness.call(&other).await.from_cache);
+    assert_eq!(tool.executions(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn named_call_of_a_read_only_tool_is_kept_where_others_find_it() {
+    let tool = Arc::new(ScriptedTool::read_only("look", [Reaction::Succeed]));
+    let clock = Arc::new(TokioClock::new());
+    let store = || {
+        Arc::new(MemoryDedupeStore::new(
+            clock.clone(),
+            MemoryLimits::default(),
+        ))
+    };
+    let (durable, memory) = (store(), store());
+    // Two processes share what is durable.
+    let process = |memory: Arc<MemoryDedupeStore>| {
+        let durable: Arc<dyn DedupeStore> = durable.clone();
+        Build::new(&tool)
+            .with(|build| build.dedupe = Some(DedupeStores { durable, memory }))
+            .stack()
+    };
+    let (one, two) = (process(memory.clone()), process(store()));
+    assert!(!one.call(&ask("look").key("k")).await.from_cache);
+    assert!(two.call(&ask("look").key("k")).await.from_cache);
+    assert!(one.call(&ask("look")).await.is_success());
+    let held = [durable.size().await.unwrap(), memory.size().await.unwrap()];
+    assert_eq!(held.map(|size| size.records), [1, 1]);
 }
 
 /// Two lists of arguments, and whether they are the same to a tool that reads and to one that changes.

@@ -163,12 +163,12 @@ async fn a_critical_call_is_kept_durably() {
         .and(&write)
         .with(|build| build.dedupe = Some(stores))
         .stack();
-    harness.call(&ask("look").key("k")).await;
+    harness.call(&ask("look")).await;
     assert_eq!(
         (durable.states().await.len(), memory.states().await.len()),
         (0, 1)
     );
-    harness.call(&ask("look").key("k").hints(CRITICAL)).await;
+    harness.call(&ask("look").hints(CRITICAL)).await;
     assert_eq!(
         (durable.states().await.len(), memory.states().await.len()),
         (1, 1)

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use holdfast_contract::Clock;
 use holdfast_reliability::breaker::{
-    Admission, BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome,
+    Admission, BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome, Told,
 };
 use holdfast_reliability::guard::{
-    Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, TurnKey,
+    Advice, CallIdentity, Checked, GuardConfig, GuardStore, Observation, RecordMark, TurnKey,
 };
 use holdfast_reliability::store::StoreFuture;
 use holdfast_reliability::store::memory::{MemoryBreakerStore, MemoryGuardStore};
@@ -67,9 +67,15 @@ impl BreakerStore for BreakerHandle {
         .into()
     }
 
-    fn apply_detached(&self, key: &BreakerKey, op: BreakerOp, policy: &BreakerPolicy) {
+    fn apply_detached(
+        &self,
+        key: &BreakerKey,
+        op: BreakerOp,
+        policy: &BreakerPolicy,
+        told: Option<Told>,
+    ) {
         if !self.line.process.is_dead() {
-            self.store.apply_detached(key, op, policy);
+            self.store.apply_detached(key, op, policy, told);
         }
     }
 
@@ -113,6 +119,10 @@ impl GuardStore for TurnHandle {
         }
         .boxed()
         .into()
+    }
+
+    fn delivered<'a>(&'a self, turn: &'a TurnKey, record: RecordMark) -> StoreFuture<'a, ()> {
+        self.store.delivered(turn, record)
     }
 
     fn end_turn<'a>(&'a self, turn: &'a TurnKey) -> StoreFuture<'a, ()> {

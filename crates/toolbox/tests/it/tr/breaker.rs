@@ -11,10 +11,13 @@ use holdfast_contract::{
 use holdfast_reliability::breaker::{
     BreakerKey, BreakerOp, BreakerPolicy, BreakerStore, PARTS_PER_TOOL_MAX,
 };
+use holdfast_reliability::config::ReliabilityConfig;
+use holdfast_reliability::guard::GuardConfig;
 use holdfast_testkit::{Reaction, ScriptedTool};
+use holdfast_toolbox::permit::PermissionConfig;
 use serde_json::{Value, json};
 
-use crate::stack::{Build, Harness, ask, effect_of, error_of, http, pass};
+use crate::stack::{Build, Harness, ask, effect_of, error_of, http, message_of, pass};
 
 const COOLDOWN_MS: u64 = 15_000;
 
@@ -205,6 +208,13 @@ async fn calls_that_wait_in_vain_until_their_callers_leave_open_it() {
         harness.call(&hasty(1_200)).await;
     }
     assert_eq!(circuit(&harness).await, CircuitBreakerState::Open);
+    // Their calls are gone when it opens, and it is told all the same.
+    let told = harness.log.of("tool_call_circuit_state");
+    assert_eq!(told[0]["breakerState"], "OPEN", "{told:?}");
+    assert_eq!(told[0]["toolName"], "post", "{told:?}");
+    assert_eq!(told[0]["sessionKey"], "session", "{told:?}");
+    assert!(told[0]["requestId"].is_string(), "{told:?}");
+    assert_eq!(gauge(&harness, "post", "OPEN").as_deref(), Some("1"));
 }
 
 /// Reaches hosts, one of which is down and one of which does not exist.
@@ -287,6 +297,92 @@ async fn one_host_that_is_down_does_not_close_the_others() {
         fetched(&harness, "up.example", 1).await,
         [Status::CircuitOpen]
     );
+}
+
+fn gauge(harness: &Harness, tool: &str, state: &str) -> Option<String> {
+    let text = harness.metrics.encode();
+    let line = format!(r#"openclaw_tool_circuit_breaker_state{{tool="{tool}",state="{state}"}} "#);
+    let found = text.lines().find_map(|it| it.strip_prefix(&line));
+    found.map(str::to_owned)
+}
+
+#[tokio::test(start_paused = true)]
+async fn gauge_of_a_tool_is_the_worst_of_its_hosts() {
+    let harness = Build::new(&Arc::new(Hosts))
+        .with(|build| build.guard.enabled = false)
+        .stack();
+    fetched(&harness, "up.example", 3).await;
+    fetched(&harness, "down.example", 60).await;
+    assert_eq!(gauge(&harness, "fetch", "OPEN").as_deref(), Some("1"));
+    fetched(&harness, "up.example", 3).await;
+    assert_eq!(gauge(&harness, "fetch", "OPEN").as_deref(), Some("1"));
+    let changed = harness.log.of("tool_call_circuit_state");
+    assert_eq!(changed[0]["part"], "down.example", "{changed:?}");
+    assert_eq!(changed[0]["toolName"], "fetch", "{changed:?}");
+
+    // What another process knows counts, and so does what it has closed.
+    let forced = BreakerKey::tool("holdfast.tools", "fetch");
+    let part = BreakerKey::part("fetch", 7);
+    let known = |state| {
+        [
+            (forced.clone(), state),
+            (part.clone(), CircuitBreakerState::HalfOpen),
+        ]
+    };
+    harness
+        .metrics
+        .set_breakers(known(CircuitBreakerState::ForcedOpen));
+    assert_eq!(
+        gauge(&harness, "fetch", "FORCED_OPEN").as_deref(),
+        Some("1")
+    );
+    assert_eq!(gauge(&harness, "fetch", "OPEN").as_deref(), Some("0"));
+    harness
+        .metrics
+        .set_breakers(known(CircuitBreakerState::Closed));
+    assert_eq!(gauge(&harness, "fetch", "HALF_OPEN").as_deref(), Some("1"));
+    harness.metrics.set_breakers([]);
+    assert_eq!(gauge(&harness, "fetch", "CLOSED").as_deref(), Some("1"));
+    assert_eq!(gauge(&harness, "fetch", "HALF_OPEN").as_deref(), Some("0"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_call_is_told_the_tool_and_the_host() {
+    let harness = Build::new(&Arc::new(Hosts))
+        .with(|build| build.guard.enabled = false)
+        .stack();
+    fetched(&harness, "down.example", 60).await;
+    let call = ask("fetch").params(json!({"host": "down.example"}));
+    let refused = harness.call(&call).await;
+    let told = message_of(&refused);
+    assert!(
+        told.contains("the circuit breaker fetch (down.example) is open"),
+        "{told}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn configuration_holds_a_breaker_open_as_long_as_it_says_so() {
+    let tool = Arc::new(ScriptedTool::mutating("post", [Reaction::Succeed]));
+    let settings = json!({"tools": {"post": {"breaker": {"forcedOpen": "vendor incident"}}}});
+    let harness = Build::new(&tool).reliability(settings).stack();
+    let refused = harness.call(&ask("post")).await;
+    assert_eq!(refused.status, Status::CircuitOpen);
+    let told = message_of(&refused);
+    let reason = "the circuit breaker post is held open by the configuration: vendor incident";
+    assert!(told.contains(reason), "{told}");
+    assert_eq!(tool.executions(), 0);
+    let held = harness.stack.policies().held_open();
+    assert_eq!(held.len(), 1, "{held:?}");
+
+    // The configuration is read again without it.
+    let exchanged = harness.stack.exchange(
+        &ReliabilityConfig::default(),
+        PermissionConfig::default(),
+        GuardConfig::default(),
+    );
+    assert!(exchanged.is_ok(), "{exchanged:?}");
+    assert!(harness.call(&ask("post")).await.is_success());
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,15 +1,15 @@
 //! TR-5 to TR-7: only what is worth a retry gets one, and not for ever.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use holdfast_contract::{Status, ToolError};
+use holdfast_contract::{Effect, Status, ToolError};
 use holdfast_reliability::breaker::{BreakerPolicy, BreakerStore, CircuitBreakerState};
 use holdfast_testkit::{Reaction, ScriptedTool};
 use serde_json::json;
 
-use crate::stack::{Build, ask, effect_of, error_of, http, message_of};
+use crate::stack::{Build, Custom, ask, effect_of, error_of, http, message_of};
 
 /// Two transient failures, then success: the waits in between.
 async fn waits_with_seed(seed: u64) -> Vec<u64> {
@@ -41,6 +41,61 @@ async fn waits_with_seed(seed: u64) -> Vec<u64> {
     assert_eq!((stable.attempts, stable.retried_by.len()), (1, 0));
     assert_eq!((stable.duration_ms, tool.executions()), (0, 4));
     waits
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempt_ends_at_its_limit_and_leaves_room_for_another() {
+    let tool = Arc::new(ScriptedTool::read_only("fetch", [Reaction::Hang]));
+    let settings = json!({"tools": {"fetch": {"timeoutMs": 13_000}}});
+    let harness = Build::new(&tool).reliability(settings).stack();
+    let one = harness.call(&ask("fetch").attempts(1)).await;
+    assert_eq!((one.status, one.duration_ms), (Status::Timeout, 13_000));
+
+    let call = ask("fetch").params(json!({"n": 2}));
+    let retried = harness.call(&call).await;
+    assert_eq!((retried.status, retried.attempts), (Status::Timeout, 3));
+    let told = message_of(&retried);
+    assert_eq!(told, "the tool did not answer within 13000 ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_that_also_failed_otherwise_is_exhausted_and_not_timed_out() {
+    let timed_out = || Reaction::Fail(ToolError::timed_out(Duration::from_secs(1)));
+    for (script, status) in [
+        (vec![timed_out(), timed_out()], Status::Timeout),
+        (
+            vec![Reaction::Fail(http(503)), timed_out()],
+            Status::RetryExhausted,
+        ),
+        (
+            vec![timed_out(), Reaction::Fail(http(503))],
+            Status::RetryExhausted,
+        ),
+    ] {
+        let tool = Arc::new(ScriptedTool::read_only("fetch", script));
+        let harness = Build::new(&tool).stack();
+        let result = harness.call(&ask("fetch").attempts(2)).await;
+        assert_eq!((result.status, result.attempts), (status, 2), "{result:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tool_is_told_less_than_its_limit_and_the_caller_the_limit() {
+    let told_ms = Arc::new(Mutex::new(None));
+    let heard = told_ms.clone();
+    let tool = Arc::new(Custom::new("slow", Effect::None, move |_, ctx| {
+        let limit_ms = ctx.call.time_limit_ms.expect("a limit");
+        *heard.lock().unwrap() = Some(limit_ms);
+        Err(ToolError::timed_out(Duration::from_millis(limit_ms)))
+    }));
+    let settings = json!({"tools": {"slow": {"timeoutMs": 5_000}}});
+    let harness = Build::new(&tool).reliability(settings).stack();
+    let result = harness.call(&ask("slow").attempts(1)).await;
+    assert_eq!(*told_ms.lock().unwrap(), Some(4_000));
+    assert_eq!(
+        message_of(&result),
+        "the tool did not answer within 5000 ms"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -81,6 +81,14 @@ async fn tr_13_every_metric_and_transition_is_told() {
         ("HALF_OPEN", "CLOSED"),
     ];
     assert_eq!(moves, expected.map(|(from, to)| (json!(from), json!(to))));
+    for line in harness.log.of("tool_call_circuit_state") {
+        assert_eq!(line["toolName"], "post", "{line}");
+        assert_eq!(line["sessionKey"], "session", "{line}");
+        assert!(
+            line["requestId"].is_string() && line["attempt"].is_u64(),
+            "{line}"
+        );
+    }
     assert_eq!(harness.log.of("tool_call_start").len(), 7);
     assert_eq!(harness.log.of("tool_call_retry").len(), 3);
     assert_eq!(harness.log.of("tool_call_blocked").len(), 1);
@@ -99,6 +107,37 @@ async fn tr_13_every_metric_and_transition_is_told() {
         }
         assert!(line["idempotencyKeyHash"].is_string() && line["fromCache"].is_boolean());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn repeats_are_counted_by_whether_they_met_their_record() {
+    let post = Arc::new(ScriptedTool::mutating("post", [Reaction::Succeed]));
+    let look = Arc::new(ScriptedTool::read_only("look", [Reaction::Succeed]));
+    let harness = Build::new(&post).and(&look).stack();
+    let to = |to: &str| ask("post").params(json!({"to": to}));
+    for call in [
+        to("ann").key("1"),
+        // The same under its key, and twice under keys of their own.
+        to("ann").key("1"),
+        to("ann").key("2"),
+        to("ann").key("3"),
+        to("bob").key("4"),
+        ask("look").key("1"),
+        ask("look").key("2"),
+    ] {
+        assert!(harness.call(&call).await.is_success());
+    }
+    // Long after is no repeat.
+    pass(11 * 60_000).await;
+    assert!(harness.call(&to("ann").key("5")).await.is_success());
+    let text = harness.metrics.encode();
+    for line in [
+        r#"holdfast_tool_repeats_total{tool="post",met="record"} 1"#,
+        r#"holdfast_tool_repeats_total{tool="post",met="nothing"} 2"#,
+    ] {
+        assert!(text.contains(line), "{line}\nis not in\n{text}");
+    }
+    assert!(!text.contains(r#"repeats_total{tool="look""#), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
