@@ -33,8 +33,6 @@ use crate::args::GlobalArgs;
 use crate::config::{Config, LOG_AUTO, expand, state_dir, user_file};
 use crate::executor;
 use crate::fail::{Failure, Outcome};
-use crate::logfile;
-use crate::loud;
 use crate::records::{self, Held, Shared};
 use crate::running::{Running, mains, own_places};
 use crate::secrets;
@@ -42,6 +40,7 @@ use crate::server_terminal::{Prints, ServerTerminal};
 use crate::telemetry::Traces;
 use crate::terminal::TerminalChannel;
 use crate::waiting::WaitWatch;
+use crate::{logfile, loud};
 
 /// Everything a command may need.
 pub(crate) struct App {

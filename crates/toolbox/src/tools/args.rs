@@ -10,6 +10,23 @@ pub(super) fn text<'a>(params: &'a Value, name: &str) -> Result<&'a str, ToolErr
     optional_text(params, name)?.ok_or_else(|| wrong(name, "is required"))
 }
 
+/// Whether a text can be a path.
+pub(super) fn path_text(field: &str, asked: &str) -> Result<(), ToolError> {
+    let reason = if asked.is_empty() {
+        "must not be empty"
+    } else if asked.contains('\0') {
+        "must not contain a NUL character"
+    } else if asked.len() > super::beneath::PATH_BYTES_MAX {
+        "is longer than a path can be"
+    } else {
+        return Ok(());
+    };
+    Err(ToolError::invalid(
+        Some(&format!("/{field}")),
+        format!("`{field}` {reason}"),
+    ))
+}
+
 pub(super) fn optional_text<'a>(
     params: &'a Value,
     name: &str,

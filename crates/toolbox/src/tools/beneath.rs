@@ -14,7 +14,7 @@ use holdfast_contract::{PathGrant, PermissionTier, ToolError};
 use rustix::fs::OFlags;
 
 use super::place::{self, Place};
-use super::{bounds, fault};
+use super::{args, bounds, fault};
 
 /// Length of a path argument, as the kernel has it.
 pub(super) const PATH_BYTES_MAX: usize = 4096;
@@ -53,7 +53,7 @@ pub(super) struct Slot {
 impl Beneath {
     /// Checks the argument `field` and opens the root. Nothing of the path is touched yet.
     pub(super) fn new(place: &Place, field: &str, asked: &str) -> Result<Self, ToolError> {
-        check_text(field, asked)?;
+        args::path_text(field, asked)?;
         if let Some(grant) = place.granted.iter().find(|grant| grant.asked == asked) {
             return Self::granted(place, grant);
         }
@@ -338,22 +338,6 @@ fn directory_of(path: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
-}
-
-pub(super) fn check_text(field: &str, asked: &str) -> Result<(), ToolError> {
-    let reason = if asked.is_empty() {
-        "must not be empty"
-    } else if asked.contains('\0') {
-        "must not contain a NUL character"
-    } else if asked.len() > PATH_BYTES_MAX {
-        "is longer than a path can be"
-    } else {
-        return Ok(());
-    };
-    Err(ToolError::invalid(
-        Some(&format!("/{field}")),
-        format!("`{field}` {reason}"),
-    ))
 }
 
 /// What is left of `../space/a` in `/home/space`: it leads out and back in.

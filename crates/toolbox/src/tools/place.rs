@@ -81,7 +81,7 @@ pub(super) fn tier_of_path(
     let Ok(asked) = args::text(params, "path") else {
         return verdict;
     };
-    if beneath::check_text("path", asked).is_err() {
+    if args::path_text("path", asked).is_err() {
         return verdict;
     }
     let out_of_bounds = |path: &Path| session.reserved.iter().find(|dir| path.starts_with(dir));

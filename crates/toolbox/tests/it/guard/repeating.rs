@@ -1,12 +1,14 @@
 //! Calls that do not fail and still lead nowhere; and those that only look like it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use holdfast_contract::{Effect, ToolError, ToolResult, ToolResultEnvelope};
 use holdfast_testkit::{Reaction, ScriptedTool};
 use serde_json::{Value, json};
 
-use crate::stack::{Ask, Build, Custom, ask, error_of, http};
+use crate::stack::{Ask, Build, Custom, ask, error_of, http, message_of};
 
 fn in_turn(tool: &str, params: Value) -> Ask {
     ask(tool).turn("turn").params(params)
@@ -174,4 +176,39 @@ async fn real_work_forgives_a_failure() {
             assert!(harness.call(&next("edit")).await.is_success());
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn looking_again_and_again_at_what_always_differs_is_cut() {
+    let count = AtomicUsize::new(0);
+    let tool = Custom::new("exec", Effect::External, move |_, _| {
+        let marks = "y".repeat(count.fetch_add(1, Ordering::Relaxed));
+        Ok(ToolResult::new(json!(marks), ""))
+    });
+    let tool = Arc::new(tool);
+    let other = Arc::new(ScriptedTool::mutating("other", [Reaction::Succeed]));
+    let harness = Build::new(&tool).and(&other).stack();
+    let look = || in_turn("exec", json!({"command": "date +%s%N"}));
+    // Something was changed in between: it starts anew.
+    for _ in 0..99 {
+        assert!(harness.call(&look()).await.is_success());
+    }
+    assert!(
+        harness
+            .call(&in_turn("other", json!({})))
+            .await
+            .is_success()
+    );
+    for _ in 0..99 {
+        let result = harness.call(&look()).await;
+        assert!(result.is_success(), "{result:?}");
+    }
+    // Ten minutes have passed.
+    tokio::time::advance(Duration::from_secs(601)).await;
+    for _ in 0..100 {
+        assert!(harness.call(&look()).await.is_success());
+    }
+    let cut = harness.call(&look()).await;
+    assert_eq!(error_of(&cut).0, "loop_detected");
+    assert!(message_of(&cut).contains("was called 100 times with identical arguments"));
 }
