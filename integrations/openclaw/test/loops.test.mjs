@@ -41,6 +41,8 @@ const loops = {
       calls: [{ name: "exec", arguments: { command: ranInto(number % 2 ? "ping" : "pong") } }],
     }),
     second: 4,
+    // A command that says no is no failure of the turn, and the first text comes a request later.
+    requests: 8,
     ran: ["ping", "pong"],
   },
   "two-at-once": {
@@ -147,7 +149,7 @@ describe("with the plugin", () => {
       const { tookMs } = await session.say(name);
       const requests = session.model.requests(name);
       console.log(`${name}: ${requests.length} requests, ${tookMs} ms\n${requests.map((request, at) => `  ${at + 1}. ${heard(request)}`).join("\n")}`);
-      assert.ok(requests.length <= REQUESTS_ALLOWED, `${requests.length} requests`);
+      assert.ok(requests.length <= (loop.requests ?? REQUESTS_ALLOWED), `${requests.length} requests`);
       const allowedMs = Math.max(ENDED_WITHIN_MS, 2 * REQUESTS_ALLOWED * pace.tookMs);
       if (allowedMs > ENDED_WITHIN_MS) console.log(`${name}: this machine is slow (one turn: ${pace.tookMs} ms), so that ${allowedMs} ms are allowed`);
       assert.ok(tookMs < allowedMs, `${tookMs} ms, ${allowedMs} allowed`);
@@ -164,7 +166,9 @@ describe("with the plugin", () => {
       const requests = session.model.requests(name);
       assert.equal(requests.length, 2);
       assert.equal(resultsOf(requests[1].messages).length, calls.length);
-      assert.match(told(requests[1]).join("\n"), /\[TOOL ERROR LIMIT\]|\[LOOP DETECTED\]/);
+      const heardOf = told(requests[1]).join("\n");
+      if (name === "the-same-six-times-at-once") assert.match(heardOf, LOOP);
+      else assert.doesNotMatch(heardOf, /\[TOOL ERROR LIMIT\]/, "what one response sent together counts once");
       assert.equal(answer.text, `read ${name}`);
     });
   }
