@@ -157,8 +157,13 @@ impl InOwn {
             !reserved.iter().any(|it| it.starts_with(real)) || !real.starts_with(&place.shared);
         let is_elsewhere = shown.starts_with(real) || place.shared.starts_with(real);
         let own = place.base.join(name_of(workspace)).join(INSIDE);
-        let is_own = std::fs::symlink_metadata(own.join(relative)).is_ok();
-        let is_theirs = !is_own && std::fs::symlink_metadata(&shown).is_ok();
+        let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
+        // Nor is a new file in a directory of others made in one of the session's own.
+        let parent = relative.parent().unwrap_or(relative);
+        let is_in_theirs = parent.components().next().is_some()
+            && is_there(&place.shared.join(parent))
+            && !is_there(&own.join(parent));
+        let is_theirs = !is_there(&own.join(relative)) && (is_there(&shown) || is_in_theirs);
         if !is_covered || is_elsewhere || is_theirs {
             return None;
         }
@@ -325,19 +330,20 @@ mod tests {
         }];
         let own = |asked: &str| InOwn::of(&places, &[], &workspace, asked);
         let name = |name: &str| shared_real.join(name).display().to_string();
-        for asked in [name("theirs"), name("house"), "a".into(), "/etc/x".into()] {
+        for asked in [
+            name("theirs"),
+            name("house"),
+            "../x".into(),
+            "a".into(),
+            "/etc/x".into(),
+        ] {
             assert!(own(&asked).is_none(), "{asked}");
         }
-        for asked in [
-            name("new/deep"),
-            name("house/../new"),
-            "../../new".into(),
-            "../x".into(),
-        ] {
+        for asked in [name("new/deep"), name("house/../new"), "../../new".into()] {
             assert!(own(&asked).is_some(), "{asked}");
         }
         let reserved = [workspace.join("state")];
-        assert!(InOwn::of(&places, &reserved, &workspace, "../x").is_none());
+        assert!(InOwn::of(&places, &reserved, &workspace, "../../new").is_none());
         // Once the session has its own of that name, that one is meant.
         let inside = made(&base, &workspace).expect("made");
         std::fs::write(inside.join("theirs"), "y").expect("written");
